@@ -1,12 +1,1 @@
-"""Declaration of files: fields, each with a kind, read strictly, shown as schema and page.
-
-A noun of a file is a frozen dataclass whose fields are made by :func:`entry`.
-"""
-
-from headway.spec.forms.entries import Entry, as_in, entries_of, entry, require_different_names
-from headway.spec.forms.reader import FAULTY, Reader, place
-
-__all__ = [
-    "FAULTY", "Entry", "Reader",
-    "as_in", "entries_of", "entry", "place", "require_different_names",
-]  # fmt: skip
+"""Declaration of files: fields, each with a kind, read strictly, shown as schema and page."""

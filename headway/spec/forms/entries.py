@@ -7,6 +7,7 @@ from abc import abstractmethod
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import MISSING, dataclass, field, fields
+from functools import partial
 from typing import Any, Protocol
 
 from headway.formats.yaml_document import Plain, Route
@@ -56,6 +57,10 @@ def entry(kind: Kind, about: str, *, key: str | None = None, default: Any = MISS
     if isinstance(default, dict | list):
         return field(default_factory=lambda: type(default)(default), metadata=metadata)
     return field(default=default, metadata=metadata)
+
+
+#: A field that may be missing from a file, None then.
+optional = partial(entry, default=None)
 
 
 def as_in(noun: type[Any], field_name: str) -> Any:

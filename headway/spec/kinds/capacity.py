@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from headway.spec.forms import entry, require_different_names
+from headway.spec.forms.entries import entry, optional, require_different_names
 from headway.spec.forms.kinds import Choice, FilePath, ListOf, NameOr, Nested, Number, Text, whole
 from headway.spec.forms.quantities import (
     CORES,
@@ -28,16 +28,13 @@ class FleetEntry:
     """One job of a fleet."""
 
     name: str = entry(NAME, "Name in the plan.")
-    file: Path | None = entry(
+    file: Path | None = optional(
         FilePath("a file of the kind StreamingJob, BatchJob or QuerySchedule"),
         "The job's own file; that of a QuerySchedule is one application with several queries. One "
         "of `file`, `streaming`, `batch`.",
-        default=None,
     )
-    streaming: StreamingJob | None = entry(
-        Nested(StreamingJob), "A streaming job written out.", default=None
-    )
-    batch: BatchJob | None = entry(Nested(BatchJob), "A batch job written out.", default=None)
+    streaming: StreamingJob | None = optional(Nested(StreamingJob), "A streaming job written out.")
+    batch: BatchJob | None = optional(Nested(BatchJob), "A batch job written out.")
     pools: tuple[str, ...] = entry(
         NAMES, "Pools it may run in. Default: all.", key="pool", default=()
     )
@@ -99,8 +96,8 @@ class PoolEntry:
         "type and zone, in dedicated pools also per job. Default 0.",
         default=0,
     )
-    max_nodes: int | None = entry(
-        whole(low=0, high=1_000_000), "Maximum nodes of the pool in any hour.", default=None
+    max_nodes: int | None = optional(
+        whole(low=0, high=1_000_000), "Maximum nodes of the pool in any hour."
     )
     reserved_cores: int = entry(
         CORES_OR_ZERO, "Cores of each node for the system. Default 0.", default=0
@@ -108,10 +105,9 @@ class PoolEntry:
     reserved_memory_bytes: int = entry(
         SIZE_OR_ZERO, "Memory of each node for the system.", default=0
     )
-    cores_per_executor: int | None = entry(
+    cores_per_executor: int | None = optional(
         CORES,
         "Cores of every executor in the pool. Default: the jobs' own, which must then be equal.",
-        default=None,
     )
 
 
@@ -122,12 +118,10 @@ class QuotaEntry:
     name: str = entry(NAME, "Name.")
     node_types: tuple[str, ...] = entry(_PATTERNS, "Nodes that count. Default: all.", default=())
     zones: tuple[str, ...] = entry(NAMES, "Zones that count. Default: all.", default=())
-    max_nodes: int | None = entry(
-        whole(low=0, high=10_000_000),
-        "Maximum nodes. One of `max_nodes`, `max_cores`.",
-        default=None,
+    max_nodes: int | None = optional(
+        whole(low=0, high=10_000_000), "Maximum nodes. One of `max_nodes`, `max_cores`."
     )
-    max_cores: int | None = entry(whole(low=0, high=100_000_000), "Maximum cores.", default=None)
+    max_cores: int | None = optional(whole(low=0, high=100_000_000), "Maximum cores.")
 
     def __post_init__(self) -> None:
         if (self.max_nodes is None) == (self.max_cores is None):
@@ -155,8 +149,8 @@ class PurchasingEntry:
 class BudgetEntry:
     """What may be spent."""
 
-    per_day: float | None = entry(MONEY, "Maximum cost per day.", default=None)
-    per_month: float | None = entry(MONEY, "Maximum cost per month of 30 days.", default=None)
+    per_day: float | None = optional(MONEY, "Maximum cost per day.")
+    per_month: float | None = optional(MONEY, "Maximum cost per month of 30 days.")
 
     def __post_init__(self) -> None:
         if (self.per_day is None) == (self.per_month is None):
@@ -199,10 +193,9 @@ class ScenarioEntry:
 class CapacityPlan:
     """A fleet of jobs and what may be bought for it."""
 
-    catalog: NodeCatalog | Path | None = entry(
+    catalog: NodeCatalog | Path | None = optional(
         NameOr(FilePath("a file of the kind NodeCatalog"), NodeCatalog),
         "Nodes and prices. Default: the catalogue that comes with Headway.",
-        default=None,
     )
     node_types: tuple[str, ...] = entry(
         _PATTERNS, "Nodes that may be bought, names or patterns. Default: all.", default=()
@@ -228,7 +221,7 @@ class CapacityPlan:
     purchasing: PurchasingEntry = entry(
         Nested(PurchasingEntry), "Spot nodes and commitments.", default=PurchasingEntry()
     )
-    budget: BudgetEntry | None = entry(Nested(BudgetEntry), "Maximum cost.", default=None)
+    budget: BudgetEntry | None = optional(Nested(BudgetEntry), "Maximum cost.")
     objective: str = entry(
         Choice(("cost", "served")),
         "`cost`: serve every job as cheaply as possible; `served`: as many jobs, by weight, as "

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from headway.domain.writes import STORES
-from headway.spec.forms import entry, require_different_names
+from headway.spec.forms.entries import entry, optional, require_different_names
 from headway.spec.forms.kinds import Choice, ListOf, Nested, Number, Text, whole
 from headway.spec.forms.quantities import CORES, NAME, PRICE, RATIO, SIZE
 from headway.spec.kinds.reserves import ReserveEntry
@@ -22,15 +22,15 @@ class NodeEntry:
     provider: str = entry(
         NAME, "Who offers it, e.g. `aws`. Default `on-premises`.", default="on-premises"
     )
-    region: str | None = entry(Text(), "Region of the price, e.g. `us-east-1`.", default=None)
+    region: str | None = optional(Text(), "Region of the price, e.g. `us-east-1`.")
     cores: int = entry(CORES, "Cores (vCPUs) of the node.")
     memory_bytes: int = entry(SIZE, "Memory, e.g. `16Gi`.")
     price_per_hour: float = entry(PRICE, "Price of an hour on demand, in the catalogue's currency.")
-    spot_price_per_hour: float | None = entry(
-        PRICE, "Price of an hour on the spot market, as last seen.", default=None
+    spot_price_per_hour: float | None = optional(
+        PRICE, "Price of an hour on the spot market, as last seen."
     )
-    committed_price_per_hour: float | None = entry(
-        PRICE, "Price of an hour when it is paid for around the clock for a year.", default=None
+    committed_price_per_hour: float | None = optional(
+        PRICE, "Price of an hour when it is paid for around the clock for a year."
     )
     core_speed_ratio: float = entry(
         RATIO,
@@ -38,7 +38,7 @@ class NodeEntry:
         key="speed",
         default=1.0,
     )
-    source: str | None = entry(Text(), "Where the figures are from.", default=None)
+    source: str | None = optional(Text(), "Where the figures are from.")
 
     def __post_init__(self) -> None:
         for name in ("spot_price_per_hour", "committed_price_per_hour"):
@@ -78,17 +78,15 @@ class StoreEntry:
         "The same for a file that is renamed when it is complete. Default 0.",
         default=0,
     )
-    lists_by_file_system: int | None = entry(
-        _LISTS,
-        "The same with `FileSystemBasedCheckpointFileManager`. Default: `lists_renamed`.",
-        default=None,
+    lists_by_file_system: int | None = optional(
+        _LISTS, "The same with `FileSystemBasedCheckpointFileManager`. Default: `lists_renamed`."
     )
     price_per_gb_month: float = entry(
         Number(words="a price per GB and month, 0 or more", high=1e6),
         "Price of 1e9 bytes kept for a month of 30 days, in the catalogue's currency. Default 0.",
         default=0.0,
     )
-    source: str | None = entry(Text(), "Where the price is from.", default=None)
+    source: str | None = optional(Text(), "Where the price is from.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,7 +100,7 @@ class NodeCatalog:
         Text(pattern="[A-Z]{3}", words="a currency of three letters, e.g. USD"),
         "The currency of all prices.",
     )
-    source: str | None = entry(Text(), "Where the prices are from.", default=None)
+    source: str | None = optional(Text(), "Where the prices are from.")
     nodes: tuple[NodeEntry, ...] = entry(
         ListOf(item=Nested(NodeEntry), least=1), "The kinds of nodes."
     )

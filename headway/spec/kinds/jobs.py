@@ -11,7 +11,7 @@ from headway.domain import Promise, Target
 from headway.domain.checks import LABEL_PATTERN, LABEL_WORDS, SUBDOMAIN_PATTERN, SUBDOMAIN_WORDS
 from headway.domain.switches import Switch
 from headway.domain.writes import STORES, CheckpointStore, FilesLimit
-from headway.spec.forms import as_in, entry
+from headway.spec.forms.entries import as_in, entry, optional
 from headway.spec.forms.kinds import (
     Choice,
     FilePath,
@@ -65,16 +65,14 @@ class DeclaredStream:
         SHARE, "Share of the records that reach the stage after the exchange. Default 100%.",
         key="shuffled_share", default=1.0,
     )  # fmt: skip
-    shuffle_task_per_row_s: Quantity | None = entry(
-        COST,
-        "Core time per record after the exchange; without it there is no exchange.",
-        default=None,
+    shuffle_task_per_row_s: Quantity | None = optional(
+        COST, "Core time per record after the exchange; without it there is no exchange."
     )
-    shuffle_partitions: int | None = entry(
-        PARTITIONS, "Current shuffle partitions, if there is a checkpoint to keep.", default=None
+    shuffle_partitions: int | None = optional(
+        PARTITIONS, "Current shuffle partitions, if there is a checkpoint to keep."
     )
     cores_per_executor: int = entry(CORES, "Cores of an executor. Default 4.", default=4)
-    executor_memory_bytes: int | None = entry(SIZE, "Heap of an executor.", default=None)
+    executor_memory_bytes: int | None = optional(SIZE, "Heap of an executor.")
     spark_version: str = entry(
         SPARK_VERSION, "Spark version that runs it. Default 4.0.0.", default="4.0.0"
     )
@@ -104,24 +102,22 @@ class DeclaredBatch:
 class ApplicationEntry:
     """What is submitted: names for the files that `headway emit` writes."""
 
-    main: str | None = entry(
-        Text(), "The application's file, e.g. `local:///opt/app/orders.py`.", default=None
+    main: str | None = optional(
+        Text(), "The application's file, e.g. `local:///opt/app/orders.py`."
     )
     arguments: tuple[str, ...] = entry(ListOf(item=Text()), "Its arguments.", default=())
-    image: str | None = entry(Text(), "Container image, for Kubernetes.", default=None)
-    namespace: str | None = entry(
-        Text(words=LABEL_WORDS, pattern=LABEL_PATTERN), "Namespace, for Kubernetes.", default=None
+    image: str | None = optional(Text(), "Container image, for Kubernetes.")
+    namespace: str | None = optional(
+        Text(words=LABEL_WORDS, pattern=LABEL_PATTERN), "Namespace, for Kubernetes."
     )
-    service_account: str | None = entry(
-        Text(words=SUBDOMAIN_WORDS, pattern=SUBDOMAIN_PATTERN),
-        "Service account of the driver.",
-        default=None,
+    service_account: str | None = optional(
+        Text(words=SUBDOMAIN_WORDS, pattern=SUBDOMAIN_PATTERN), "Service account of the driver."
     )
-    runtime: str | None = entry(
-        Text(), "The platform's release, e.g. `17.3.x-scala2.13` or `emr-7.10.0`.", default=None
+    runtime: str | None = optional(
+        Text(), "The platform's release, e.g. `17.3.x-scala2.13` or `emr-7.10.0`."
     )
-    node_type: str | None = entry(
-        Text(), "Node type as the platform calls it; default: the cluster's node.", default=None
+    node_type: str | None = optional(
+        Text(), "Node type as the platform calls it; default: the cluster's node."
     )
 
 
@@ -129,11 +125,11 @@ class ApplicationEntry:
 class Pinned:
     """Settings that Headway must not change."""
 
-    shuffle_partitions: int | None = entry(
-        PARTITIONS, "Shuffle partitions, e.g. those of the checkpoint.", default=None
+    shuffle_partitions: int | None = optional(
+        PARTITIONS, "Shuffle partitions, e.g. those of the checkpoint."
     )
-    trigger_s: float | None = entry(
-        DURATION_OR_ZERO, "Trigger interval; 0s is as fast as possible.", default=None
+    trigger_s: float | None = optional(
+        DURATION_OR_ZERO, "Trigger interval; 0s is as fast as possible."
     )
 
 
@@ -141,11 +137,9 @@ class Pinned:
 class StreamingJob:
     """A streaming query and its latency target."""
 
-    profile: Path | None = entry(
-        PROFILE_FILE, "The job's profile. Either this or `declared`.", default=None
-    )
-    declared: DeclaredStream | None = entry(
-        Nested(DeclaredStream), "Declared costs, if there is no log yet.", default=None
+    profile: Path | None = optional(PROFILE_FILE, "The job's profile. Either this or `declared`.")
+    declared: DeclaredStream | None = optional(
+        Nested(DeclaredStream), "Declared costs, if there is no log yet."
     )
     rate: Rate = entry(RateForm(), "Input rate; the plan is made for its maximum.")
     targets: tuple[Promise, ...] = entry(
@@ -158,23 +152,20 @@ class StreamingJob:
         f"Confidence level for the durations. Default {CONFIDENCE.value}.",
         default=CONFIDENCE.value,
     )
-    checkpoint: Literal["new", "existing"] | None = entry(
+    checkpoint: Literal["new", "existing"] | None = optional(
         Choice(("new", "existing")),
         "Whether the query starts from its checkpoint, which fixes the shuffle partitions. "
         "Default: the current number is preferred, not fixed.",
-        default=None,
     )
-    checkpoint_store: CheckpointStore | None = entry(
+    checkpoint_store: CheckpointStore | None = optional(
         Choice(STORES),
         "Store of the checkpoint, whose write requests are then part of the cost. Default: as in "
         "the profile.",
-        default=None,
     )
-    retention_s: float | None = entry(
+    retention_s: float | None = optional(
         DURATION,
         "How long the source keeps rows, e.g. 7d for `retention.ms` of a Kafka topic. The plan "
         "says which outages lose none; a `catch_up` after a longer one is refused.",
-        default=None,
     )
     limits: tuple[FilesLimit, ...] = entry(
         ListOf(item=FILES_LIMIT, least=1, most=10, or_one=True),
@@ -195,10 +186,9 @@ class StreamingJob:
         "Default false.",
         default=False,
     )
-    cluster: Cluster | Path | None = entry(
+    cluster: Cluster | Path | None = optional(
         NameOr(FilePath("a file of the kind Cluster"), Cluster),
         "Cluster to run on: a file of the kind Cluster, or its figures.",
-        default=None,
     )
     application: ApplicationEntry = entry(
         Nested(ApplicationEntry), "What to submit, for `headway emit`.", default=ApplicationEntry()
@@ -215,22 +205,19 @@ class StreamingJob:
 class BatchJob:
     """A batch job, or a streaming query that reads a backlog and ends, and its deadline."""
 
-    profile: Path | None = entry(
+    profile: Path | None = optional(
         FilePath(
             "the profile of a batch application, or of a streaming query that read a backlog and "
             "ended"
         ),
         "The job's profile. Either this or `declared`.",
-        default=None,
     )
-    declared: DeclaredBatch | None = entry(
-        Nested(DeclaredBatch), "Declared costs, if there is no log yet.", default=None
+    declared: DeclaredBatch | None = optional(
+        Nested(DeclaredBatch), "Declared costs, if there is no log yet."
     )
     deadline_s: float = entry(DURATION, "Maximum run time, e.g. 45min.")
-    rows: float | None = entry(
-        ROWS,
-        "Backlog that a streaming query reads in a run, e.g. 40M. Default: as profiled.",
-        default=None,
+    rows: float | None = optional(
+        ROWS, "Backlog that a streaming query reads in a run, e.g. 40M. Default: as profiled."
     )
     start_hour: int = entry(
         whole(low=0, high=23), "Hour of the day at which it starts. Default 0.", default=0

@@ -16,7 +16,7 @@ from headway.domain.ordered import (
 from headway.domain.ordered import OrderedPipeline as Pipeline
 from headway.domain.target import Target
 from headway.formats.yaml_document import Route
-from headway.spec.forms import Reader, entry
+from headway.spec.forms.entries import entry, optional
 from headway.spec.forms.kinds import Choice, ListOf, Nested, Number, whole
 from headway.spec.forms.quantities import (
     CORES,
@@ -27,6 +27,7 @@ from headway.spec.forms.quantities import (
     RATE,
     is_countable,
 )
+from headway.spec.forms.reader import Reader
 from headway.spec.kinds.pipelines import EXPONENT, LATENCY_TARGET, PER_ROW, require_modelled
 from headway.units import parse_rate_per_s
 
@@ -60,22 +61,19 @@ class OperatorEntry:
         default=0.0,
     )
     selectivity: float = entry(PER_ROW, "Outputs per input tuple. Default 1.", default=1.0)
-    after: str | None = entry(
-        NAME,
-        "The operator whose output it reads, which must be the one above. Default: that one.",
-        default=None,
+    after: str | None = optional(
+        NAME, "The operator whose output it reads, which must be the one above. Default: that one."
     )
-    partitions: int | None = entry(
-        PARTITIONS, "Number of partitions; required for a partitioned operator.", default=None
+    partitions: int | None = optional(
+        PARTITIONS, "Number of partitions; required for a partitioned operator."
     )
     queue: QueueScheme = entry(
         Choice(get_args(QueueScheme)),
         "How tuples queue before a partitioned operator. Default `hybrid`.",
         default="hybrid",
     )
-    keys: KeysEntry | None = entry(
-        Nested(KeysEntry), "Keys of a partitioned operator. Default: partitions get equal shares.",
-        default=None,
+    keys: KeysEntry | None = optional(
+        Nested(KeysEntry), "Keys of a partitioned operator. Default: partitions get equal shares."
     )  # fmt: skip
 
     def __post_init__(self) -> None:
@@ -176,7 +174,7 @@ class OrderedPipeline:
     rate_per_s: float | None = entry(
         _RATE_OR_SATURATED, "Input rate; `saturated` is as much as the pipeline can process."
     )
-    target: Target | None = entry(LATENCY_TARGET, "Target, e.g. `p99 <= 50ms`.", default=None)
+    target: Target | None = optional(LATENCY_TARGET, "Target, e.g. `p99 <= 50ms`.")
     reorder: ReorderingEntry = entry(
         Nested(ReorderingEntry),
         "How outputs are brought back into order.",

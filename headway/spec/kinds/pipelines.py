@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from headway.domain.target import Metric, Target
 from headway.limits import MOST_RATIO
-from headway.spec.forms import entry
+from headway.spec.forms.entries import entry, optional
 from headway.spec.forms.kinds import ListOf, Nested, Number, whole
 from headway.spec.forms.quantities import (
     CORES,
@@ -45,15 +45,15 @@ class PipelineNodeEntry:
     network_bytes_per_s: float = entry(
         SIZE_PER_S, "Network link into a node, which its reducers share."
     )
-    stream_bytes_per_s: float | None = entry(
-        SIZE_PER_S, "Maximum that one reducer can fetch. Default: the whole link.", default=None
+    stream_bytes_per_s: float | None = optional(
+        SIZE_PER_S, "Maximum that one reducer can fetch. Default: the whole link."
     )
     disk_bytes_per_s: float = entry(
         SIZE_PER_S, "Write rate of the disk of a node, which its mappers share."
     )
     write_s: float = entry(DURATION_OR_ZERO, "Fixed time of a write. Default 0s.", default=0.0)
-    distributor_bytes_per_s: float | None = entry(
-        SIZE_PER_S, "Network link out of a distributor. Default: as into a node.", default=None
+    distributor_bytes_per_s: float | None = optional(
+        SIZE_PER_S, "Network link out of a distributor. Default: as into a node."
     )
 
 
@@ -129,16 +129,14 @@ class PipelineRoundEntry:
     reduce_noise_ratio: float = entry(
         SHARE, "Noise of the update time of a batch in proportion to it. Default 0%.", default=0.0
     )
-    windows: PipelineWindowsEntry | None = entry(
-        Nested(PipelineWindowsEntry), "Windows, if results are computed per window.", default=None
+    windows: PipelineWindowsEntry | None = optional(
+        Nested(PipelineWindowsEntry), "Windows, if results are computed per window."
     )
-    state: PipelineStateEntry | None = entry(
-        Nested(PipelineStateEntry), "State that may not fit into memory. Default: it does.",
-        default=None,
+    state: PipelineStateEntry | None = optional(
+        Nested(PipelineStateEntry), "State that may not fit into memory. Default: it does."
     )  # fmt: skip
-    setting: PipelineSettingEntry | None = entry(
-        Nested(PipelineSettingEntry), "Setting of this round. Default: that of the pipeline.",
-        default=None,
+    setting: PipelineSettingEntry | None = optional(
+        Nested(PipelineSettingEntry), "Setting of this round. Default: that of the pipeline."
     )  # fmt: skip
 
 
@@ -174,8 +172,8 @@ class MicroBatchPipeline:
         "Variance over mean of the rows of an input batch. Default 1, Poisson.",
         default=1.0,
     )
-    target: Target | None = entry(
-        LATENCY_TARGET, "Target, `mean <= 1s`, `p99 <= 3s` or `window p99 <= 3s`.", default=None
+    target: Target | None = optional(
+        LATENCY_TARGET, "Target, `mean <= 1s`, `p99 <= 3s` or `window p99 <= 3s`."
     )
     node: PipelineNodeEntry = entry(Nested(PipelineNodeEntry), "A node; all are equal.")
     distributors: int = entry(

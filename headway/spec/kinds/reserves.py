@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from headway.domain import PLATFORMS
 from headway.limits import MOST_CORES
-from headway.spec.forms import entry
+from headway.spec.forms.entries import entry, optional
 from headway.spec.forms.kinds import Choice, ListOf, Nested, Number, Text
 from headway.spec.forms.quantities import SHARE, SIZE, SIZE_OR_ZERO
 from headway.units import parse_size_bytes
@@ -20,10 +20,9 @@ _MIB = parse_size_bytes("1m")
 class CoreTier:
     """A share of the cores of a node, up to a number of them."""
 
-    up_to: float | None = entry(
+    up_to: float | None = optional(
         Number(words="a number of cores, above 0", above=True, high=MOST_CORES),
         "Number of cores at which the tier ends; default: it has all remaining cores.",
-        default=None,
     )
     share_ratio: float = entry(SHARE, "Share that is reserved.")
 
@@ -32,8 +31,8 @@ class CoreTier:
 class MemoryTier:
     """A share of the memory of a node, up to a size."""
 
-    up_to_bytes: int | None = entry(
-        SIZE, "Size at which the tier ends; default: it has all remaining memory.", default=None
+    up_to_bytes: int | None = optional(
+        SIZE, "Size at which the tier ends; default: it has all remaining memory."
     )
     share_ratio: float = entry(SHARE, "Share that is reserved.")
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from headway.domain import Metric, Promise, Target
-from headway.spec.forms import as_in, entry, require_different_names
+from headway.spec.forms.entries import as_in, entry, optional, require_different_names
 from headway.spec.forms.kinds import ListOf, Nested
 from headway.spec.forms.quantities import (
     CORES,
@@ -30,9 +30,7 @@ class ScheduledJob:
     """A streaming query of the application."""
 
     name: str = entry(NAME, "Name in the answer.")
-    profile: Path | None = entry(
-        PROFILE_FILE, "Its profile. Either this or `declared`.", default=None
-    )
+    profile: Path | None = optional(PROFILE_FILE, "Its profile. Either this or `declared`.")
     declared: DeclaredStream | None = as_in(StreamingJob, "declared")
     rate: Quantity = entry(Uncertain(RATE), "Input rate.")
     targets: tuple[Promise, ...] = entry(
@@ -40,19 +38,19 @@ class ScheduledJob:
         "Its targets: `p99 <= 2s` for rows, `window p99 <= 3s` for windows, or both.",
         key="target",
     )
-    trigger_s: float | None = entry(
-        DURATION, "Trigger interval. Default: as profiled, 1s as declared.", default=None
+    trigger_s: float | None = optional(
+        DURATION, "Trigger interval. Default: as profiled, 1s as declared."
     )
-    window_slide_s: float | None = entry(
-        DURATION, "Time between the ends of its windows. Default: as profiled.", default=None
+    window_slide_s: float | None = optional(
+        DURATION, "Time between the ends of its windows. Default: as profiled."
     )
     window_start_s: float = entry(
         DURATION_OR_ZERO,
         "`startTime` of its windows: offset of their ends from the epoch grid. Default 0s.",
         default=0.0,
     )
-    watermark_delay_s: float | None = entry(
-        DURATION_OR_ZERO, "Delay of its watermark. Default: as profiled, else 0s.", default=None
+    watermark_delay_s: float | None = optional(
+        DURATION_OR_ZERO, "Delay of its watermark. Default: as profiled, else 0s."
     )
 
     def __post_init__(self) -> None:
@@ -73,16 +71,14 @@ class QuerySchedule:
     """Queries of one application, and the cores that they share."""
 
     cores: int = entry(CORES, "Cores of all executors together.")
-    driver_cores: int | None = entry(
+    driver_cores: int | None = optional(
         CORES,
         "Cores of the driver (`spark.driver.cores`). Default: as many as the queries need, which "
         "the answer states.",
-        default=None,
     )
-    cores_per_node: int | None = entry(
+    cores_per_node: int | None = optional(
         CORES,
         "Cores of a node; if given, the answer states the nodes needed with and without turns.",
-        default=None,
     )
     queries: tuple[ScheduledJob, ...] = entry(
         ListOf(item=Nested(ScheduledJob), least=1, most=_MOST_QUERIES), "The queries."

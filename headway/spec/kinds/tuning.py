@@ -8,7 +8,7 @@ from pathlib import Path
 from headway.assumptions.live import CATCH_UP_S
 from headway.domain import Promise
 from headway.limits import MOST_EXECUTORS
-from headway.spec.forms import as_in, entry
+from headway.spec.forms.entries import as_in, entry, optional
 from headway.spec.forms.kinds import Choice, Flag, ListOf, Nested, Number, Text, whole
 from headway.spec.forms.quantities import (
     CODE_FILE,
@@ -39,10 +39,9 @@ class ExecutorBounds:
 class Tuning:
     """A query, its target, and what may be changed to meet it."""
 
-    code: Path | None = entry(
+    code: Path | None = optional(
         CODE_FILE,
         "Python file with the function that starts the query; not needed with `--supervise`.",
-        default=None,
     )
     function: str = entry(NAME, "Name of that function. Default `build`.", default="build")
     profile: Path = entry(PROFILE_FILE, "Its profile.")
@@ -52,15 +51,12 @@ class Tuning:
         "State file, beside the spec. Default `tuner.json`.",
         default="tuner.json",
     )
-    executors: ExecutorBounds | None = entry(
-        Nested(ExecutorBounds),
-        "Bounds of the number of executors. Default: the current number.",
-        default=None,
+    executors: ExecutorBounds | None = optional(
+        Nested(ExecutorBounds), "Bounds of the number of executors. Default: the current number."
     )
-    triggers_s: tuple[float, ...] | None = entry(
+    triggers_s: tuple[float, ...] | None = optional(
         ListOf(item=DURATION, least=1, most=8),
         "Trigger intervals to choose from. Default: half and twice the profiled one.",
-        default=None,
     )
     rate_limit: bool = entry(
         Flag(), "Whether batches have a rate limit. Default true.", default=True
@@ -76,10 +72,9 @@ class Tuning:
         "Time within which a backlog must be processed. Default 5min.",
         default=CATCH_UP_S.value,
     )
-    budget: float | None = entry(
+    budget: float | None = optional(
         Number(words="executor-hours a day, above 0", above=True, high=1e9),
         "Maximum executor-hours per day. Default: no limit.",
-        default=None,
     )
     quiet: tuple[str, ...] = entry(
         ListOf(item=Text(words="two times of the day, e.g. 22:00-06:00"), least=0, most=24),
@@ -98,9 +93,7 @@ class Exploration:
     rate_per_s: float = entry(RATE, "Input rate of the question.")
     target: Promise = entry(TARGET, "Target of the question: `p99 <= 2s`.")
     budget_s: float = entry(DURATION, "How long all runs may take. Default 10m.", default=600.0)
-    run_s: float | None = entry(
-        DURATION,
-        "How long one run takes. Default: an eighth of the budget, 20s to 2m.",
-        default=None,
+    run_s: float | None = optional(
+        DURATION, "How long one run takes. Default: an eighth of the budget, 20s to 2m."
     )
     master: str = as_in(Tuning, "master")
