@@ -59,10 +59,9 @@ class Argument:
 
     ``name`` is its name in the library, if it is not that of the field: ``rate`` for
     ``rate_per_s``; ``option`` its option on the command line, if it is not spelt as the name, None
-    if it has none. ``not_for`` says for which kinds of jobs it means nothing, and why. Its option
-    may be given several times if ``is_repeatable``, and its value is a list then. It comes before
-    all others in help and reference if ``is_first``; ``metavar`` is what the help calls its value.
-    Help lists it under its ``topic``, and only the full help does if it ``is_rare``.
+    if it has none. ``not_for`` says for which kinds of jobs it means nothing, and why. Help and
+    reference list it before all others if ``is_first``, under its ``topic``, and only the full help
+    does if it ``is_rare``; ``metavar`` is what help calls its value.
     """
 
     value: Value
@@ -73,12 +72,16 @@ class Argument:
     option: str | None = ""
     default: Any = None
     not_for: Mapping[Any, str] = field(default_factory=dict)
-    is_repeatable: bool = False
     is_required: bool = False
     is_first: bool = False
     metavar: str | None = None
     topic: Topic = "What you ask"
     is_rare: bool = False
+
+    @property
+    def is_repeatable(self) -> bool:
+        """Whether its option may be given several times: its value is a list then."""
+        return self.default == ()
 
 
 def _field_of(argument: Callable[Declared, Argument]) -> Callable[Declared, Any]:

@@ -65,7 +65,6 @@ class LogsQuestion(Question):
         ReadBy(_properties, parse=parse_property),
         "Spark property for the session that reads the logs, as for spark-submit. Repeatable.",
         default=(),
-        is_repeatable=True,
         metavar="NAME=VALUE",
         is_rare=True,
     )
@@ -82,7 +81,6 @@ class ProfileQuestion(LogsQuestion):
         "Query to include as a run of the job. Repeatable.",
         option="--query",
         default=(),
-        is_repeatable=True,
         is_first=True,
         metavar="NAME_OR_ID",
     )

@@ -29,7 +29,6 @@ class WindowsQuestion(RunQuestion):
         "Windows to count, e.g. '1h every 5m'; repeatable. As profiled by default.",
         option="--window",
         default=(),
-        is_repeatable=True,
         is_first=True,
     )
     queries: str | Path | None = argument_of(
@@ -104,7 +103,6 @@ class SimulateQuestion(Question):
         option="--outage",
         default=(),
         not_for=_NOT_FOR_PIPELINES,
-        is_repeatable=True,
     )
     policies: tuple[str, ...] | None = argument_of(
         names_of("e.g. headway,hpa,static"),
@@ -133,7 +131,6 @@ class SimulateQuestion(Question):
         option="--trigger",
         default=(),
         not_for=_OF_POLICIES,
-        is_repeatable=True,
         is_rare=True,
     )
     runs: int | None = argument_of(

@@ -150,7 +150,6 @@ class JobQuestion(SettingQuestion):
         "Query of an event log; all by default. Repeatable.",
         option="--query",
         default=(),
-        is_repeatable=True,
         metavar="NAME_OR_ID",
     )
     source_partitions: int | None = _rarely_fixed(
@@ -199,7 +198,6 @@ class PlanQuestion(JobQuestion):
         "meets.",
         name="target",
         default=(),
-        is_repeatable=True,
         is_first=True,
     )
     backlog_rows: float | None = _rare(
@@ -231,7 +229,6 @@ class PlanQuestion(JobQuestion):
         "Node type: a name in the catalogue, or name:cores=4,memory=14g,price=0.192; repeatable.",
         option="--node-type",
         default=(),
-        is_repeatable=True,
     )
     catalog: str | Path | None = _rarely_of_nodes(
         PATH_READ_LATER,
@@ -279,7 +276,6 @@ class PlanQuestion(JobQuestion):
         name="limit",
         default=(),
         not_for=_NOT_FOR_WRITES,
-        is_repeatable=True,
     )
     allowed: tuple[Switch, ...] = _rare(
         SWITCHES,
@@ -287,7 +283,6 @@ class PlanQuestion(JobQuestion):
         name="allow",
         default=(),
         not_for=not_for(ending=_DEADLINE, real_time=_NOT_MODELLED, dstreams="DStreams have none"),
-        is_repeatable=True,
     )
     bursts: tuple[Burst, ...] = _rare(
         BURSTS,
@@ -301,7 +296,6 @@ class PlanQuestion(JobQuestion):
             dstreams="bursts of DStreams are not modelled; give the burst's rate as "
             f"{argument('rate')}",
         ),
-        is_repeatable=True,
     )
     relaxation: bool = _rare(
         FLAG,
