@@ -12,8 +12,7 @@ from headway.api.arguments import job_from, promises_from
 from headway.assumptions.live import BIN_S
 from headway.assumptions.tuning import LEARNING_BATCHES, SILENT_RATIO, WATCHED_SIZES_RATIO
 from headway.domain import Arrivals, Configuration, JobProfile, Prediction, Target
-from headway.domain.argument_lists import EXECUTOR_RANGE
-from headway.domain.argument_values import TRIGGER
+from headway.domain.argument_values import EXECUTOR_RANGE, TRIGGER
 from headway.domain.live import Bounds, Reason
 from headway.domain.watched import Look, SeenDrift, Standing
 from headway.errors import InputError

@@ -1,4 +1,4 @@
-"""What the values of arguments must be: numbers, durations, rates, choices, targets.
+"""What the values of arguments must be: numbers, durations, choices, targets, lists, files.
 
 Each reads a value from Python, or the text that stands for it, and refuses all else by the name of
 the argument.
@@ -7,16 +7,19 @@ the argument.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
 from typing import Any, Generic, TypeAlias, TypeVar
 
+from headway.domain.argument import Value
 from headway.domain.configuration import LEAST_TASK_CORES, whole_or_fraction
 from headway.domain.switches import Switch
 from headway.domain.target import AnyPromise, Burst, parse_promise
 from headway.domain.writes import FilesLimit
 from headway.errors import InputError, argument
 from headway.lazy_classes import dataclass
-from headway.limits import LARGEST_NUMBER, LONGEST_S, MOST_CORES, MOST_LONG
+from headway.limits import LARGEST_NUMBER, LONGEST_S, MOST_CORES, MOST_EXECUTORS, MOST_LONG
 from headway.units import parse_duration_s, parse_rate_per_s, parse_rows
 
 Member = TypeVar("Member", bound=str)
@@ -211,6 +214,80 @@ def is_list_of(values: object, members: Any) -> bool:
     )
 
 
+def _executor_range(value: Any, name: str) -> tuple[int, int]:
+    """The fewest and the most, as a pair, or as a text such as ``2..12`` or ``2:12``.
+
+    >>> _executor_range("2..12", "executors"), _executor_range("4", "executors")
+    ((2, 12), (4, 4))
+    """
+    ends = value
+    if isinstance(value, str):
+        match = re.fullmatch(r"\s*(\d{1,9})\s*(?:(?:\.\.|:)\s*(\d{1,9})\s*)?", value)
+        ends = match and (int(match[1]), int(match[2] or match[1]))
+    if not isinstance(ends, tuple | list) or len(ends) != 2:
+        raise not_expected(name, value, "fewest and most, e.g. 2..12")
+    low, high = (Count(maximum=MOST_EXECUTORS).read(end, name) for end in ends)
+    if low > high:
+        raise not_expected(name, value, "the fewest first, e.g. 2..12")
+    return low, high
+
+
+def each_of(member_value: Value, expected: str) -> ReadBy:
+    """A list of values, each of which is read by itself.
+
+    >>> each_of(Count(maximum=9), expected="a list of counts").read([1, 2.0], "counts")
+    (1, 2)
+    """
+
+    def read(value: Any, name: str) -> tuple[Any, ...]:
+        if not isinstance(value, list | tuple):
+            raise not_expected(name, value, expected)
+        return tuple(member_value.read(member, name) for member in value)
+
+    return ReadBy(read, member_value=member_value)
+
+
+def names_of(expected: str) -> ReadBy:
+    """Names in a list, or in one text with commas between them; each counts once.
+
+    >>> names_of("e.g. hpa,static").read("hpa, static,hpa", "policies")
+    ('hpa', 'static')
+    """
+
+    def read(value: Any, name: str) -> tuple[str, ...]:
+        texts = value.split(",") if isinstance(value, str) else value
+        if not is_list_of(texts, str):
+            raise not_expected(name, value, expected)
+        names = tuple(dict.fromkeys(filter(None, (text.strip() for text in texts))))
+        if not names:
+            raise InputError(f"{argument(name)} names none; expected {expected}")
+        return names
+
+    return ReadBy(read)
+
+
+def text_of(expected: str = "a text") -> ReadBy:
+    """A text that is not empty."""
+
+    def read(value: Any, name: str) -> str:
+        if not isinstance(value, str) or not value.strip():
+            raise not_expected(name, value, expected)
+        return value
+
+    return ReadBy(read)
+
+
+def file_of(expected: str, noun: type = Path) -> ReadBy:
+    """The path of a file, or an object of the class that is read from it."""
+
+    def read(value: Any, name: str) -> Any:
+        if not isinstance(value, str | Path | noun):
+            raise not_expected(name, value, expected)
+        return value
+
+    return ReadBy(read, is_path=True)
+
+
 FLAG = ReadBy(_flag)
 READ_LATER = ReadBy(lambda value, _name: value)
 PATH_READ_LATER = ReadBy(READ_LATER.read, is_path=True)
@@ -250,3 +327,4 @@ FILES_LIMITS = ListOf(
 SWITCHES = ListOf(
     members=Switch, expected=f"one or more of {', '.join(Switch)}", parse=Switch.parse, or_one=True
 )
+EXECUTOR_RANGE = ReadBy(_executor_range)

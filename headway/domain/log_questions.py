@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any, Literal, TypeAlias, get_args
 
 from headway.domain.argument import Question, argument_of
-from headway.domain.argument_lists import text_of
 from headway.domain.argument_values import (
     QUERIES,
     READ_LATER,
@@ -13,6 +12,7 @@ from headway.domain.argument_values import (
     Choice,
     ReadBy,
     not_expected,
+    text_of,
 )
 from headway.errors import InputError, argument
 from headway.lazy_classes import dataclass

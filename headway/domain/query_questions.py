@@ -7,8 +7,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from headway.domain.argument import Question, argument_of, as_in
-from headway.domain.argument_lists import EXECUTOR_RANGE, each_of, file_of, names_of, text_of
-from headway.domain.argument_values import PATH_READ_LATER, RATE, Count, Duration, ListOf
+from headway.domain.argument_values import (
+    EXECUTOR_RANGE,
+    PATH_READ_LATER,
+    RATE,
+    Count,
+    Duration,
+    ListOf,
+    each_of,
+    file_of,
+    names_of,
+    text_of,
+)
 from headway.domain.playback import Outage, RateTrace
 from headway.domain.question import KeyType, PlanQuestion, RunQuestion
 from headway.errors import argument

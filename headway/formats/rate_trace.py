@@ -1,11 +1,17 @@
 """Rate traces in files: the reader for `simulate` and for specs.
 
-A trace may be JSON (`rate_json`). Else it is a CSV file whose heading names a column of times
-(``time``, ``time_s``, ``timestamp`` or ``t``) and one of rates (``rate`` or ``rate_per_s``); other
-columns, empty lines and lines that begin with ``#`` are ignored. Each line contains the start of a
-rate, in order: seconds (``600``), durations (``10m``) or timestamps (``2026-11-21T08:00``). A rate
-is a number of records per second, or has a unit (``20k/s``). It is in force until the next line;
-the trace ends with the last line.
+**CSV**: the heading names a column of times (``time``, ``time_s``, ``timestamp`` or ``t``) and one
+of rates (``rate`` or ``rate_per_s``); other columns, empty lines and lines that begin with ``#``
+are ignored. Each line contains the start of a rate, in order: seconds (``600``), durations
+(``10m``) or timestamps (``2026-11-21T08:00``). A rate is a number of records per second, or has a
+unit (``20k/s``). It is in force until the next line; the trace ends with the last line.
+
+**JSON of Prometheus**: the answer to ``/api/v1/query_range`` for records per second. Several series
+are added up; a missing sample, or one that is no number, is 0.
+
+**JSON of progress**: ``StreamingQueryProgress`` as Spark writes it, one a line, in a list, or
+inside the events of a listener, an event log or ``headway.record``. The rows of a batch have
+arrived since the start of the batch before it, provided that the query kept up.
 """
 
 from __future__ import annotations
@@ -13,15 +19,16 @@ from __future__ import annotations
 import csv
 import math
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import pairwise
 from pathlib import Path
+from typing import Any, TypeAlias
 
 from headway.domain import RateTrace
 from headway.errors import InputError, argument
-from headway.formats.own_files import read_text
-from headway.formats.rate_json import is_json, json_samples
+from headway.formats.own_files import parse_json, read_text
 from headway.formats.yaml_document import shown
 from headway.limits import LARGEST_NUMBER, LONGEST_S
 from headway.units import (
@@ -32,7 +39,12 @@ from headway.units import (
     parse_size_bytes,
 )
 
-WORDS = "a CSV file with the columns time and rate, and lines such as 10m,60k/s"
+_WORDS = "a CSV file with the columns time and rate, and lines such as 10m,60k/s"
+_JSON_WORDS = (
+    "the answer of Prometheus to a query over a range, or the progress of a streaming query, "
+    "one JSON object a line"
+)
+Sample: TypeAlias = tuple[float, float]
 
 _TIME_COLUMNS = ("time", "time_s", "timestamp", "t")
 _RATE_COLUMNS = ("rate", "rate_per_s")
@@ -83,7 +95,7 @@ class WrittenTrace:
         Hours outside a trace that is shorter than a day get its last rate.
         """
         if not any(self.rates_per_s):
-            raise InputError(f"{self.name}: no rate above 0; expected {WORDS}")
+            raise InputError(f"{self.name}: no rate above 0; expected {_WORDS}")
         peaks: list[float | None] = [None] * HOURS_PER_DAY
         ends_s = (*self.times_s[1:], self.times_s[-1])
         for begin_s, end_s, rate_per_s in zip(self.times_s, ends_s, self.rates_per_s, strict=True):
@@ -100,16 +112,16 @@ def read_rate_trace(path: str | Path) -> WrittenTrace:
     ...
     headway.errors.InputError: no/such.csv: no such file; expected a rate trace: a CSV file with...
     """
-    text = read_text(Path(path), expected=f"a rate trace: {WORDS}", largest_bytes=_LARGEST_BYTES)
-    if is_json(text):
-        return _sampled(json_samples(text, str(path)), str(path))
+    text = read_text(Path(path), expected=f"a rate trace: {_WORDS}", largest_bytes=_LARGEST_BYTES)
+    if text.lstrip()[:1] in ("{", "["):
+        return _sampled(_json_samples(text, str(path)), str(path))
     try:
         return _written(text, str(path))
     except csv.Error as error:
-        raise InputError(f"{path}: {error}; expected {WORDS}") from None
+        raise InputError(f"{path}: {error}; expected {_WORDS}") from None
 
 
-def _sampled(samples: Sequence[tuple[float, float]], name: str) -> WrittenTrace:
+def _sampled(samples: Sequence[Sample], name: str) -> WrittenTrace:
     """A trace with timestamps since 1970, whose days begin at midnight UTC."""
     if len(samples) > _MOST_LINES:
         raise InputError(f"{name}: more than {_MOST_LINES:,} samples")
@@ -160,7 +172,7 @@ def _written(text: str, name: str) -> WrittenTrace:
         if len(times_s) > _MOST_LINES:
             raise InputError(f"{where}: more than {_MOST_LINES:,} lines")
     if not times_s:
-        raise InputError(f"{name}: no line of rates; expected {WORDS}")
+        raise InputError(f"{name}: no line of rates; expected {_WORDS}")
     return WrittenTrace(
         name=name,
         since_midnight_s=first_since_midnight_s,
@@ -181,7 +193,7 @@ def _column(columns: Sequence[str], names: Sequence[str], where: str) -> int:
     for name in names:
         if name in columns:
             return columns.index(name)
-    raise InputError(f"{where}: no column {names[0]!r}; expected {WORDS}")
+    raise InputError(f"{where}: no column {names[0]!r}; expected {_WORDS}")
 
 
 def _moment(text: str, where: str) -> tuple[float, float, bool]:
@@ -230,3 +242,82 @@ def _hours(begin_s: float, end_s: float) -> Iterator[int]:
     last = max(math.ceil(end_s / S_PER_HOUR), first + 1)
     for hour in range(first, min(last, first + HOURS_PER_DAY)):
         yield hour % HOURS_PER_DAY
+
+
+def _json_samples(text: str, name: str) -> list[Sample]:
+    """When each rate begins, in seconds since 1970, and the rate [records/s], or an InputError.
+
+    >>> import json
+    >>> answer = {"data": {"result": [{"values": [[60, "5"], [120, "7.5"]]}]}}
+    >>> _json_samples(json.dumps(answer), "rates.json")
+    [(60.0, 5.0), (120.0, 7.5)]
+    """
+    objects = _objects(text, name)
+    series = [values for json_object in objects for values in _series(json_object)]
+    try:
+        samples = _added(series) if series else _between(_progress(objects))
+    except (InputError, KeyError, TypeError, ValueError, OverflowError):
+        samples = []
+    if not samples:
+        raise InputError(f"{name}: no rates in this JSON; expected {_JSON_WORDS}")
+    return samples
+
+
+def _objects(text: str, name: str) -> list[Any]:
+    """The objects of the file: one value, or one per line."""
+    try:
+        whole = parse_json(text, name=name, expected=_JSON_WORDS)
+        return whole if isinstance(whole, list) else [whole]
+    except InputError:
+        pass
+    return [
+        parse_json(line, name=f"{name}:{number}", expected=_JSON_WORDS)
+        for number, line in enumerate(text.splitlines(), start=1)
+        if line.strip()
+    ]
+
+
+def _series(answer: Any) -> Iterator[Sequence[Sequence[Any]]]:
+    """The samples of each series of an answer of Prometheus."""
+    data = answer.get("data") if isinstance(answer, Mapping) else None
+    results = data.get("result") if isinstance(data, Mapping) else None
+    for series in results if isinstance(results, list) else []:
+        if isinstance(series, Mapping) and isinstance(series.get("values"), list):
+            yield series["values"]
+
+
+def _added(series: Sequence[Sequence[Sequence[Any]]]) -> list[Sample]:
+    total: dict[float, float] = {}
+    for values in series:
+        for time_s, value in values:
+            rate_per_s = float(value)
+            finite_per_s = rate_per_s if math.isfinite(rate_per_s) else 0.0
+            total[float(time_s)] = total.get(float(time_s), 0.0) + max(finite_per_s, 0.0)
+    return sorted(total.items())
+
+
+def _progress(objects: Sequence[Any]) -> list[tuple[float, float]]:
+    """Start and rows of each batch, in order; of several queries, the one with the most batches."""
+    by_query: dict[str, dict[float, float]] = {}
+    for event in objects:
+        progress = event.get("progress", event) if isinstance(event, Mapping) else None
+        if isinstance(progress, str):
+            progress = parse_json(progress, name="progress", expected=_JSON_WORDS)
+        if not isinstance(progress, Mapping) or "timestamp" not in progress:
+            continue
+        stamp = datetime.fromisoformat(progress["timestamp"])
+        zoned_stamp = stamp if stamp.tzinfo is not None else stamp.replace(tzinfo=UTC)
+        batches = by_query.setdefault(str(progress.get("runId", "")), {})
+        # Events contain the sum of rows, in some versions only those of each source.
+        counts = [progress] if "numInputRows" in progress else progress["sources"]
+        batches[zoned_stamp.timestamp()] = sum(float(count["numInputRows"]) for count in counts)
+    longest = max(by_query.values(), key=len, default={})
+    return sorted(longest.items())
+
+
+def _between(batches: Sequence[tuple[float, float]]) -> list[Sample]:
+    """Rates from the start of each batch to that of the next, which reads the arrived rows."""
+    samples = [
+        (begin_s, rows / (end_s - begin_s)) for (begin_s, _), (end_s, rows) in pairwise(batches)
+    ]
+    return [*samples, (batches[-1][0], samples[-1][1])] if samples else []

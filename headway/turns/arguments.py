@@ -7,8 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from headway.domain import JobProfile, Metric, Target, WindowGrid
-from headway.domain.argument_lists import file_of, text_of
-from headway.domain.argument_values import Duration, Positive, not_expected
+from headway.domain.argument_values import Duration, Positive, file_of, not_expected, text_of
 from headway.errors import InputError
 from headway.formats.profile_file import load_profile
 from headway.units import parse_size_bytes
