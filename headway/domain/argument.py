@@ -1,8 +1,4 @@
-"""Arguments of a command, declared once: what a value must be, its help, and which jobs have it.
-
-A question is a frozen dataclass whose fields are made by :data:`argument_of`. The call of the
-library, the options of the command line, refusals and the reference are derived from that.
-"""
+"""Arguments of a command, declared once: for calls, options, refusals, help and reference."""
 
 from __future__ import annotations
 
@@ -104,10 +100,7 @@ def as_in(question: type[Question], field_name: str) -> Any:
 
 @cache
 def arguments_of(question: Any) -> tuple[Argument, ...]:
-    """The arguments of a class of questions in the order of its fields, but those that are first.
-
-    Arguments without a name or an option of their own have that of the field.
-    """
+    """The arguments of a class of questions, called as their fields unless they say otherwise."""
     declared = [_named_as(member) for member in fields(question) if "argument" in member.metadata]
     return tuple(sorted(declared, key=lambda argument: not argument.is_first))
 
@@ -184,10 +177,7 @@ def read_question(question: type[AnyQuestion], options: Mapping[str, Any]) -> An
 
 
 def refuse_for(kind: StrEnum, question: type[Question], options: Mapping[str, Any]) -> None:
-    """Refuse given arguments that mean nothing for jobs of a kind.
-
-    The RefusedArgumentError names the first of them, and others for which the reason is the same.
-    """
+    """Refuse arguments that mean nothing for jobs of a kind, as a RefusedArgumentError."""
     names = given_names(options)
     reasons = {
         declared.name: declared.not_for[kind]

@@ -1,8 +1,4 @@
-"""What the values of arguments must be: numbers, durations, choices, targets, lists, files.
-
-Each reads a value from Python, or the text that stands for it, and refuses all else by the name of
-the argument.
-"""
+"""What values of arguments must be, as Python has them or as texts; all else is refused."""
 
 from __future__ import annotations
 
@@ -131,10 +127,7 @@ class Choice(Generic[Member]):
 
 @dataclass(frozen=True, slots=True)
 class ReadBy:
-    """What a function reads, from the value and the name of its argument.
-
-    ``parse`` reads texts of the command line, ``member_value`` the members of a list.
-    """
+    """What a function reads, given the value and the name of its argument."""
 
     read: Callable[[Any, str], Any]
     parse: Callable[[str], Any] | None = None
@@ -150,9 +143,7 @@ def _flag(value: Any, name: str) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListOf:
-    """Objects of a class, or texts that stand for them, which are parsed here where it says how.
-
-    With ``or_one`` a single one need not be in a list.
+    """Objects of a class, or texts that stand for them; with ``or_one`` a single one, too.
 
     >>> PROMISES.read("p99 <= 3s", "target")[0].limit_s
     3.0

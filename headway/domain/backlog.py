@@ -31,10 +31,7 @@ class PlannedBacklog:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamBacklog:
-    """A streaming query that reads a backlog and ends: it has a run time, as batch jobs do.
-
-    ``drain`` is what the profiled run read. Declared figures contain no backlog.
-    """
+    """A streaming query that reads a backlog and ends, and what it read when profiled."""
 
     job_kind: ClassVar[JobKind] = JobKind.ENDING
     declared: ClassVar[None] = None
@@ -92,10 +89,7 @@ EndingJob: TypeAlias = "ApplicationProfile | StreamBacklog"
 def ending_job(
     job: JobProfile | EndingJob, deadline: Deadline, rows: float | None = None
 ) -> EndingJob:
-    """The job as one that ends; ``rows`` are the backlog that a streaming query reads.
-
-    An InputError if it does not end by itself, or has no backlog but is given one.
-    """
+    """The job as one that ends, a query with ``rows`` as its backlog, or an InputError."""
     job.require_can_promise(deadline)
     if job.job_kind is JobKind.QUERY:
         return _backlog_until(deadline, cast("JobProfile", job), rows)

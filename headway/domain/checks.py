@@ -20,10 +20,7 @@ SUBDOMAIN_WORDS = (
 
 
 def require_not_negative(where: str, **values: float | None) -> None:
-    """Refuse values that are negative, undefined, or more than the unit in their name allows.
-
-    Raises ValueError, which names the value; None is no value.
-    """
+    """Refuse values that are negative, undefined, or too large for their unit, as a ValueError."""
     for name, value in values.items():
         max_value: float = LONGEST_SUM_S if name.endswith("_s") else MOST_LONG
         if value is not None and not 0 <= value <= max_value:
@@ -56,9 +53,7 @@ def require_seconds(**values_s: float) -> None:
 
 
 def require_label(name: str, setting: str) -> None:
-    """Refuse what Kubernetes would refuse for a namespace.
-
-    Raises InputError, which says what is expected; ``setting`` is how the user gave it.
+    """Refuse what Kubernetes would refuse for a namespace that the user gave as ``setting``.
 
     >>> require_label("data-eu", "namespace")
     >>> require_label("Data_EU", "namespace")

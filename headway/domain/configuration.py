@@ -199,11 +199,7 @@ class Arrivals:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drain:
-    """The backlog that a query read before it ended, as with ``Trigger.AvailableNow``.
-
-    The rate of the run is that at which it read, not that at which rows arrive. ``batch_rows`` are
-    those of a usual batch; empty batches do not count.
-    """
+    """The backlog that a query read at its own rate and ended, as with ``Trigger.AvailableNow``."""
 
     backlog_rows: float
     batch_rows: float

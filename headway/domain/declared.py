@@ -36,8 +36,7 @@ class StatedRange:
     def at(self, score: float) -> float:
         """The value at a normal score: 0 is the middle, 1.645 the upper end: theory.md (P19).
 
-        Two halves of a lognormal around the middle; a half that ends or starts at zero is a
-        straight line.
+        Two halves of a lognormal around the middle, or a straight line to or from zero.
 
         >>> about = StatedRange(low_s=0.0, mid_s=0.01, high_s=0.02)
         >>> about.at(0.0), about.at(-1.6448536269514722), round(about.at(2 * 1.6448536269514722), 3)
@@ -57,11 +56,7 @@ class StatedRange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeclaredCosts:
-    """The declared costs of a micro-batch, and the setting that is used unless another is given.
-
-    ``task_per_row`` has one range for each stage of the profile. ``partitions_are_stated`` if the
-    shuffle partitions of the configuration are the current ones, and not only assumed.
-    """
+    """The declared costs of a micro-batch, per row by stage, and the setting used by default."""
 
     driver: StatedRange
     task_fixed: StatedRange

@@ -23,10 +23,7 @@ from headway.limits import MOST_INT
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DStreamsSetting:
-    """The settings of a DStreams application that Headway predicts for and plans.
-
-    ``concurrent_jobs`` is ``spark.streaming.concurrentJobs``; each receiver occupies a slot for
-    good.
+    """The settings of a DStreams application; each receiver occupies a slot for good.
 
     >>> DStreamsSetting(
     ...     executors=2, cores_per_executor=4, batch_interval_s=1.0, num_receivers=1

@@ -31,8 +31,7 @@ class WarmUpPoint:
 class StateLoad:
     """What loading the state took when the query went on from its checkpoint in a fresh JVM.
 
-    Times are of tasks, over all stores; ``replay_s`` is the part for the ``replayed_rows``, the
-    changes since the snapshot, or None if the store does not tell.
+    Times are of tasks, over all stores; ``replay_s`` is for the ``replayed_rows``, if known.
     """
 
     rows: int

@@ -71,8 +71,8 @@ class Verdict(StrEnum):
 class Restart:
     """Time from the start of the process to the end of the first batch, in parts [s].
 
-    ``jvm_s`` passes until an executor is there, ``session_s`` until the first batch begins; the
-    state takes ``load_s`` for its snapshot and ``replay_s`` for the changes since.
+    An executor is there after ``jvm_s``, the first batch begins ``session_s`` later; the state
+    takes ``load_s`` for its snapshot and ``replay_s`` for the changes since.
     """
 
     jvm_s: float
@@ -176,11 +176,7 @@ class Optimality:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RocksDbMemory:
-    """Memory of all stores of an executor in RocksDB: its bound, and what it may take at most.
-
-    The ratios are the shares of the bound for write buffers, and for indexes and filters.
-    ``hit_ratio`` is the share of blocks that are found in memory, as RocksDB counts them.
-    """
+    """Memory of all stores of an executor in RocksDB: its bound, and what it may take at most."""
 
     bound_bytes: int
     write_buffer_ratio: float
@@ -193,12 +189,11 @@ class RocksDbMemory:
 class MemoryPlan:
     """Memory of one executor [bytes].
 
-    ``parts`` adds up to ``needed_heap_bytes``; ``native_bytes`` is outside the heap (RocksDB),
-    bounded by ``rocksdb`` if its rows are recorded. ``python_bytes``
-    (``spark.executor.pyspark.memory``) is 0 if Python workers use the overhead, ``off_heap_bytes``
-    is ``spark.memory.offHeap.size``. ``reason`` explains ``heap_bytes``, and ``profiled_heap``
-    where the profiled one is from. ``is_measured_locally`` marks peaks of a JVM that was both
-    driver and executor.
+    ``parts`` adds up to ``needed_heap_bytes``; ``native_bytes`` is outside the heap (RocksDB).
+    ``python_bytes`` (``spark.executor.pyspark.memory``) is 0 if Python workers use the overhead,
+    ``off_heap_bytes`` is ``spark.memory.offHeap.size``. ``reason`` explains ``heap_bytes``, and
+    ``profiled_heap`` where the profiled one is from. ``is_measured_locally`` marks peaks of a JVM
+    that was both driver and executor.
     """
 
     heap_bytes: int

@@ -66,11 +66,10 @@ class LatencyDistribution:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Narrowing:
-    """How one or several runs would narrow the answer to one question.
+    """How runs would narrow the answer to one question.
 
-    The 90% intervals of the latency [s] are None if none can be quoted; the error ratios are
-    standard deviations of the fitted over the true mean duration of a batch at the setting in
-    question.
+    The errors are standard deviations of the fitted over the true mean duration of a batch at the
+    setting in question.
     """
 
     statistic: str

@@ -299,8 +299,7 @@ class JobProfile(Result):
     def at_age(self, jvm_age_s: float) -> JobProfile:
         """The profile with the driver's phases at an age of the JVM: theory.md (E35).
 
-        The effect on the whole batch is `age_factor`, and in the first part of a fresh JVM the only
-        one.
+        The effect on the whole batch is `age_factor`, and in a fresh JVM the only one.
         """
         warm_up = self.warm_up
         is_young = warm_up is not None and jvm_age_s < warm_up.steady_age_s

@@ -18,9 +18,7 @@ from headway.units import spark_trigger_text
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RealTimeSetting:
-    """The settings of a query in Real-Time Mode that Headway predicts for and plans.
-
-    All tasks of all stages run at once, for as long as a batch, the argument of the trigger.
+    """The settings of a query in Real-Time Mode, whose tasks of all stages run at once.
 
     >>> RealTimeSetting(
     ...     executors=7, cores_per_executor=4, source_partitions=8, shuffle_partitions=20,

@@ -149,8 +149,7 @@ class Coverage:
 class StateOperatorProfile:
     """State of one operator at the end of the last run, and what its commits took.
 
-    ``commit_s`` is the time of its stores together per batch; ``store_metrics`` are means per
-    batch, with the names and units of Spark, summed over its stores.
+    ``store_metrics`` are means per batch, in Spark's names and units, summed over its stores.
     """
 
     name: str

@@ -46,21 +46,10 @@ class Result:
     def to_pandas(self, table: str = "", *, profile: Any = None) -> Any:
         """A table of it as a DataFrame: the frontier of a plan, the stages of a profile.
 
-        Parameters
-        ----------
-        table : str
-            Its main table by default; else the name of another list in `to_dict`, such as
-            ``"sensitivities"``, with dots for what is nested. ``"what_if"`` of a plan is its job
-            with other numbers of nodes, triggers and rates.
-        profile : JobProfile or path
-            For ``"what_if"``: the profile, or the log, that the plan was made from.
-
-        Raises
-        ------
-        InputError
-            If there is no such table; the message names those that there are.
-        MissingPackagesError
-            If pandas is not installed.
+        ``table`` is the name of another list in `to_dict`, such as ``"sensitivities"``, with dots
+        for what is nested. ``"what_if"`` of a plan is its job with other numbers of nodes, triggers
+        and rates, by the ``profile`` or the log that the plan was made from. Raises InputError,
+        which names all tables, or MissingPackagesError without pandas.
         """
         return _find("as_table")(self, table, profile=profile)
 

@@ -102,8 +102,7 @@ class QueryState:
 class ComingBack:
     """A query that runs, or gets a turn next, in its state after its batch has ended.
 
-    From ``closes_at_s`` on a row's event time closes the next window; the query then comes back
-    with ``emitting``. ``at_its_tick``: not before a tick that is known once it is back.
+    From ``closes_at_s`` on a row's event time closes the next window. ``at_its_tick``: not before.
     """
 
     state: QueryState
@@ -154,11 +153,7 @@ class QueryReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScheduleReport:
-    """Results of a gate while it was in force.
-
-    ``num_reliefs`` counts how often memory became short, and the query that frees the most went
-    first for a while; ``num_ahead`` are grants that were decided ahead.
-    """
+    """Results of a gate in force; ``num_reliefs`` counts how often memory became short."""
 
     policy: Policy
     at_once: int

@@ -66,8 +66,8 @@ class Section:
 class Sheet:
     """What a result says: the answer first, then why, and what to copy last.
 
-    ``about`` says what it is, e.g. "Headway check". ``verdict`` is whether the answer is what was
-    hoped for, None if nothing was. ``key_figures``, on pages only, are label, figure and remark.
+    ``verdict`` is whether the answer is as hoped for, None if nothing was. ``key_figures``, on
+    pages only, are label, figure and remark.
     """
 
     about: str

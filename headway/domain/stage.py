@@ -101,8 +101,7 @@ class StageObserved:
 class StageResources:
     """Resources for which a stage asks by a profile of its own (stage-level scheduling).
 
-    Of the slots of a configuration it has ``slots_ratio``, above 1 if its tasks need less than
-    others. With ``has_own_executors``, they run on executors that have no other stages.
+    Of the slots of a configuration it has ``slots_ratio``, above 1 if its tasks need less.
     """
 
     needs: str

@@ -40,10 +40,7 @@ class Switch(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SwitchSetting:
-    """Spark's settings, or options of the query's writer, that turn a switch.
-
-    ``caution`` is what is given up for it, as a clause; empty if nothing is.
-    """
+    """What turns a switch, and the ``caution`` of what is given up for it, if anything is."""
 
     switch: Switch
     label: str

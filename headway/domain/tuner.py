@@ -35,10 +35,7 @@ class Phase(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TunerChange:
-    """A change as written to the file before it is made; both settings are absolute.
-
-    Instants are since 1970. ``num_tries`` counts starts of the query at ``then`` that failed.
-    """
+    """A change as written before it is made: absolute settings, and starts that failed."""
 
     number: int
     kind: ChangeKind
@@ -54,10 +51,7 @@ class TunerChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangeOutcome:
-    """Outcome of a change: one line of the log.
-
-    ``event`` is ``applied``, ``verified``, ``missed``, ``failed`` or ``restored``.
-    """
+    """Outcome of a change: ``applied``, ``verified``, ``missed``, ``failed`` or ``restored``."""
 
     event: str
     at_s: float

@@ -63,8 +63,7 @@ class QuerySetting:
 class Explored(Result):
     """Result of an exploration; its recordings, state and profile are in ``folder``.
 
-    ``width_ratio`` is half the 90% interval of the latency in question over its middle, inf if none
-    can be quoted; the runs took ``spent_s``.
+    ``width_ratio`` is half the 90% interval of the latency over its middle, inf without one.
     """
 
     result_kind = "explored"
