@@ -68,8 +68,6 @@ FOR_PEOPLE = Form(infinity="refused", for_people=True)
 def data_of(value: object, form: Form = RESULT, route: Route = ()) -> Any:
     """Dataclasses as mappings, tuples as lists, enums as their values, at ``route`` of a file.
 
-    A number that is not finite is a ValueError if the form refuses it.
-
     >>> from headway.domain import Interval
     >>> data_of((Interval(low=1 / 3, high=float("inf")),))
     [{'low': 0.333333, 'high': None}]
@@ -143,9 +141,7 @@ def _is_left_out(field: Field[Any], value: object) -> bool:
 
 
 def noun_of(data: Any, noun: type[T], form: Form = RESULT, /, **added: object) -> T:
-    """What JSON data describe, except for the fields ``added``; unknown keys are ignored.
-
-    Raises InputError, which says where the first fault is, and what was expected.
+    """What JSON data describe, except for the fields ``added``, or an InputError.
 
     >>> from headway.domain import Interval
     >>> noun_of({"low": 1, "high": None}, Interval)
@@ -183,9 +179,7 @@ def plain_data(noun: object) -> Any:
 
 
 def validate(document: Document, noun: type[T]) -> T:
-    """What a document for people describes; types are strict: no ``"2"`` for 2, no ``2.0`` for 2.
-
-    Raises InputError with a line per fault of the file: position, path, what was expected.
+    """What a document for people describes, of strict types, or an InputError on all its faults.
 
     >>> from headway.domain import RowsLaw
     >>> from headway.formats.yaml_document import parse_document

@@ -72,10 +72,7 @@ def save_state(state: ExplorationState, path: Path) -> None:
 
 
 def load_state(path: Path, question: ExplorationState) -> ExplorationState:
-    """The state in a file, or a new one for the question if there is none.
-
-    Raises InputError if the file is not the state of an exploration, or that of another question.
-    """
+    """The state in a file, by default a new one for the question; an InputError if of another."""
     if not path.exists():
         return question
     data = read_json(path, expected=_EXPECTED)

@@ -47,9 +47,7 @@ _NOUNS: Mapping[str, type[Backtest | Playback | Prediction]] = {
 
 
 def load_plan(path: str | Path) -> StreamAnswer:
-    """A plan of a streaming query as it was printed by ``headway plan --json``.
-
-    Raises InputError if the file cannot be read or is no such plan; names the position in it.
+    """A plan of a query as ``headway plan --json`` printed it, or an InputError with a position.
 
     >>> load_plan("no/such/plan.json")
     Traceback (most recent call last):
@@ -66,10 +64,7 @@ def load_any_plan(path: str | Path) -> AnyAnswer:
 
 
 def load_result(path: str | Path) -> AnyResult | Sheet:
-    """A result from the JSON of its command, or the sheet in it if it is read for nothing else.
-
-    Raises InputError if the file cannot be read or is none of these; names the position in it.
-    """
+    """A result from the JSON of its command, or only the sheet in it, or an InputError."""
     name = str(path)
     text = read_whole_text(Path(path), expected=_RESULT, largest_bytes=_MOST_BYTES)
     data = parse_json(text, name=name, expected=_RESULT)

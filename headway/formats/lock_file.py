@@ -91,11 +91,7 @@ class Locked:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LockedBatch:
-    """What was planned for one batch job when the lock was written, as of `Locked`.
-
-    ``run_time_s`` is the mean that its profile predicted for the locked executors; a streaming
-    query reads ``backlog_rows`` in a run.
-    """
+    """What was planned for one batch job when the lock was written, as of `Locked`."""
 
     ends: ClassVar[Literal[True]] = True
     cost_of: ClassVar[str] = "per run"

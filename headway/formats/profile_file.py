@@ -23,10 +23,7 @@ _OF_BATCH_JOBS = ". A batch job has a deadline: headway plan PROFILE --target 'd
 
 
 def load_profile(path: str | Path) -> JobProfile:
-    """Read a job profile.
-
-    An InputError, with a line per fault and its position, if it cannot be read, is no profile, or
-    not one of this version.
+    """Read a job profile, or raise an InputError with a line per fault and its position.
 
     >>> load_profile("no/such/profile.yaml")
     Traceback (most recent call last):
@@ -50,10 +47,7 @@ def load_any_profile(path: str | Path) -> JobProfile | ApplicationProfile:
 
 
 def dump_profile(profile: JobProfile | ApplicationProfile) -> str:
-    """The text of a profile's file; reading it and dumping again gives the same text.
-
-    A ValueError if a number of the profile is infinite or not a number.
-    """
+    """The text of a profile's file, or a ValueError if a number is infinite or not a number."""
     # Imported here: who loads does not write.
     from headway.formats.yaml_text import yaml_text
 
@@ -61,10 +55,7 @@ def dump_profile(profile: JobProfile | ApplicationProfile) -> str:
 
 
 def save_profile(profile: JobProfile | ApplicationProfile, path: str | Path) -> None:
-    """Write a profile's file in one step, as `dump_profile` has it; a device or pipe as it is.
-
-    Raises HeadwayError if the file cannot be written.
-    """
+    """Write a profile's file in one step, or raise a HeadwayError if it cannot be written."""
     # Imported here: who loads does not write.
     from headway.formats.text_file import write_text
 

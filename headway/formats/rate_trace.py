@@ -66,10 +66,7 @@ class WrittenTrace:
     rates_per_s: tuple[float, ...]
 
     def to_simulate(self, length_s: float | None = None) -> RateTrace:
-        """The trace until its last line, or for ``length_s``; the last rate continues.
-
-        Raises InputError if it has one line and no length, or no rate above 0.
-        """
+        """The trace until its last line, or for ``length_s`` with its last rate."""
         if length_s is None and len(self.times_s) < 2:
             raise InputError(
                 f"{self.name}: one line of rates, and the last line is where a trace ends; "

@@ -22,10 +22,7 @@ NUMBER_VARIABLE = "HEADWAY_SETTING_NUMBER"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GivenSetting:
-    """Setting at which the application is to run; another ``number`` asks it to stop.
-
-    ``may_cut`` says whether it may stop within a batch, ``is_withdrawn`` withdraws the request.
-    """
+    """Setting to run at; another ``number`` asks to stop, if it ``may_cut`` within a batch."""
 
     schema: str = SETTING_SCHEMA
     number: int
@@ -68,10 +65,7 @@ def save_answer(path: Path, *, number: int, why: str | None, no_gap: bool = Fals
 
 
 def load_answer(path: Path, number: int) -> tuple[str | None, bool] | None:
-    """Why the request of a number was refused, if it was, and whether for want of a gap.
-
-    None as long as there is no answer.
-    """
+    """Why a request was refused, if it was, and if for want of a gap; None without an answer."""
     try:
         answer = read_json(answer_file(path), expected="an answer")
     except InputError:

@@ -107,10 +107,7 @@ def load_tuner(path: Path) -> TunerState | None:
 
 
 class TunerLock:
-    """One tuner per state file: a lock beside it, with a heartbeat.
-
-    Raises TunerLockedError if another tuner holds it.
-    """
+    """The tuner of a state file: a lock beside it, with a heartbeat, or a TunerLockedError."""
 
     def __init__(self, state: Path) -> None:
         self._path = lock_file(state)
@@ -118,10 +115,7 @@ class TunerLock:
         self._take()
 
     def beat(self) -> None:
-        """Renew the heartbeat of this tuner; to be called every few seconds.
-
-        Raises TunerLockedError if another tuner has taken over, since this one was silent.
-        """
+        """Renew the heartbeat, or raise a TunerLockedError if another one has taken over."""
         if self._holder() != self._mine:
             raise TunerLockedError(
                 f"{self._path}: another tuner took over, since this one was silent for more than "
@@ -228,10 +222,7 @@ def _tell(fields: Mapping[str, Any]) -> None:
 
 
 def read_audit(path: Path) -> list[dict[str, object]]:
-    """Decisions of a tuner, the oldest first; without a line that a crash interrupted.
-
-    Raises InputError if it cannot be read, or is no text.
-    """
+    """Decisions of a tuner, the oldest first, without an interrupted line, or an InputError."""
     if not path.exists() or (path.is_file() and not path.stat().st_size):
         return []
     expected = "the log of a tuner"
@@ -244,10 +235,7 @@ def read_audit(path: Path) -> list[dict[str, object]]:
 
 
 def explained_change(path: Path, number: int) -> ExplainedChange:
-    """A change that a tuner made, by its number in the log: its reason and its outcome.
-
-    Raises InputError if there is no such log, or no such change in it.
-    """
+    """A change by its number in the log of a tuner, with its reason and outcome, or InputError."""
     lines = _decisions(path)
     line_indices = [index for index, line in enumerate(lines) if _number_of(line) == number]
     if not line_indices:

@@ -28,8 +28,6 @@ class _OtherFormError(Exception):
 def written_data(text: str, plain_scalar: Callable[[str], Any]) -> Any:
     """The data of a text in the form in which Headway writes; None if its form is another one.
 
-    ``plain_scalar`` is what an unquoted scalar means.
-
     >>> written_data("job:\\n- {name: 'a: b', rows: 8}\\n- [x, y z]\\nrate: 5/s\\n", str)
     {'job': [{'name': 'a: b', 'rows': '8'}, ['x', 'y z']], 'rate': '5/s'}
     >>> written_data("job: &anchor 5\\n", str)

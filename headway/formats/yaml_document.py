@@ -144,10 +144,9 @@ def faults_text(faults: Sequence[Fault]) -> str:
 
 
 def parse_document(text: str, *, name: str) -> Document:
-    """Read one YAML document.
+    """Read one YAML document, or raise an InputError if that is impossible.
 
-    Raises InputError if the text is not YAML, or uses an unsupported feature that cannot be
-    skipped. Repeated keys and tags are in ``Document.faults``.
+    Repeated keys and tags are in ``Document.faults``.
 
     >>> parse_document("rate: 1e3\\non: 1:30", name="job.yaml").root
     {'rate': 1000.0, 'on': '1:30'}

@@ -1,7 +1,4 @@
-"""Declared figures -> profiles, for jobs that have no log yet.
-
-The middle of each range is expected, and a plan uses the upper ends. No run is invented.
-"""
+"""Declared figures -> profiles, without any run, for jobs that have no log yet."""
 
 from __future__ import annotations
 

@@ -39,8 +39,6 @@ def declared_application(
 ) -> ApplicationProfile:
     """The profile for declared figures, with their ranges, or all as exact at ``mid`` or ``high``.
 
-    ``work_ratio`` is its work over the declared work.
-
     >>> from headway.spec.forms.quantities import Quantity
     >>> declared = DeclaredBatch(work_s=Quantity.exactly(36_000.0), num_tasks=400, num_stages=2)
     >>> profile = declared_application("nightly", declared, 1800.0)

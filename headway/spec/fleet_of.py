@@ -30,8 +30,7 @@ _KINDS_OF_JOBS = ("StreamingJob", "BatchJob", "QuerySchedule")
 class JobNeeds:
     """What one job needs: executors in each hour, by the speed of the node's cores.
 
-    ``executors`` is None at a speed that meets no target, of which ``why_none`` gives the reason,
-    for jobs that are more than a size.
+    None at a speed that meets no target, for the reason that ``why_none`` gives.
     """
 
     entry: FleetEntry
@@ -86,10 +85,7 @@ def nodes_on_offer(plan: CapacityPlan, catalog: NodeCatalog) -> tuple[NodeEntry,
 
 
 class FleetForm:
-    """A plan's file and the sizes of its jobs' executors: a fleet without its needs.
-
-    Raises InputError if jobs that share a pool have executors of different sizes.
-    """
+    """A plan's file with its jobs' executors, or an InputError if those of a pool differ."""
 
     def __init__(
         self, plan: CapacityPlan, nodes: Sequence[NodeEntry], needs: Sequence[JobNeeds]

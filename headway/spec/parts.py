@@ -121,9 +121,7 @@ def reserve_of(platform: str, catalog: NodeCatalog | None = None) -> ReserveEntr
 
 
 def store_price(store: CheckpointStore, catalog: NodeCatalog | None = None) -> StorePrice | None:
-    """What a store charges: by a catalogue, or by the one that comes with Headway.
-
-    None if only the latter has the store, in another currency.
+    """What a store charges: by a catalogue, or by Headway's own if that has its currency.
 
     >>> store_price("disk").price_per_write
     0.0
@@ -189,10 +187,7 @@ def _left_of(cluster: Cluster) -> tuple[int, int]:
 
 
 def node_type_named(name: str, catalog: str | Path | None, platform: Platform) -> NodeType:
-    """A node type of a catalogue, by default of Headway's own, without what the platform keeps.
-
-    An InputError if there is no such node, or nothing is left of it.
-    """
+    """What a platform leaves of a node type of a catalogue, by default Headway's, or InputError."""
     node_catalog = catalog_at(catalog)
     nodes = {node.name: node for node in node_catalog.nodes}
     if name not in nodes:

@@ -82,10 +82,7 @@ def scaffold(kind: str, *, name: str, file: str) -> str:
 
 
 def load_spec(path: str | Path) -> SpecFile:
-    """Read a spec file of any kind; paths in it start at its folder.
-
-    Raises InputError with a line per fault: ``file:line:column: path: what, expected, did you
-    mean``.
+    """Read a spec file of any kind, or raise an InputError with a line per fault.
 
     >>> load_spec("no/such.yaml")
     Traceback (most recent call last):
@@ -98,10 +95,7 @@ def load_spec(path: str | Path) -> SpecFile:
 
 
 def parse_spec(text: str, *, name: str, folder: Path, needs_files: bool = True) -> SpecFile:
-    """Read the text of a spec file, whose paths start at ``folder``, as of `load_spec`.
-
-    Without ``needs_files`` the files that it names need not exist yet.
-    """
+    """Read the text of a spec file with paths in ``folder``, whose files may not exist yet."""
     documents: list[Document] = []
     root = _with_includes(parse_document(text, name=name), folder, documents, (name,))
     reader = Reader(documents, folder, needs_files=needs_files)

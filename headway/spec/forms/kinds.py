@@ -113,10 +113,7 @@ class Choice:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parsed:
-    """Text in a notation of its own, e.g. a duration; some notations take plain numbers too.
-
-    ``slips`` are patterns of common mistakes, each with the intended text.
-    """
+    """Text in a notation of its own, e.g. a duration; ``slips`` are common mistakes in it."""
 
     words: str
     parse: Callable[[str], Any]

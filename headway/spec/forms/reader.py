@@ -38,10 +38,7 @@ def place(documents: Sequence[Document], route: Route, *, of_key: bool = False) 
 
 @dataclass(slots=True)
 class Reader:
-    """Collects faults while a file, with those that it includes, is read.
-
-    ``folder`` is where its paths start; ``needs_files`` says whether named files must exist.
-    """
+    """Collects faults while a file is read with those it includes; paths start at ``folder``."""
 
     documents: Sequence[Document]
     folder: Path
