@@ -6,20 +6,12 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+import headway.spec.forms.quantities as values
 from headway.domain import PLATFORMS
 from headway.domain.writes import STORES
 from headway.limits import MOST_CORES
 from headway.spec.forms.entries import entry, optional, require_different_names
 from headway.spec.forms.kinds import Choice, ListOf, Nested, Number, Text, whole
-from headway.spec.forms.quantities import (
-    CORES,
-    NAME,
-    PRICE,
-    RATIO,
-    SHARE,
-    SIZE,
-    SIZE_OR_ZERO,
-)
 from headway.units import parse_size_bytes
 
 _MIB = parse_size_bytes("1m")
@@ -31,22 +23,24 @@ _LISTS = whole(low=0, high=100)
 class NodeEntry:
     """One kind of node."""
 
-    name: str = entry(NAME, "What it is called, e.g. `m6i.xlarge`.")
+    name: str = entry(values.NAME, "What it is called, e.g. `m6i.xlarge`.")
     provider: str = entry(
-        NAME, "Who offers it, e.g. `aws`. Default `on-premises`.", default="on-premises"
+        values.NAME, "Who offers it, e.g. `aws`. Default `on-premises`.", default="on-premises"
     )
     region: str | None = optional(Text(), "Region of the price, e.g. `us-east-1`.")
-    cores: int = entry(CORES, "Cores (vCPUs) of the node.")
-    memory_bytes: int = entry(SIZE, "Memory, e.g. `16Gi`.")
-    price_per_hour: float = entry(PRICE, "Price of an hour on demand, in the catalogue's currency.")
+    cores: int = entry(values.CORES, "Cores (vCPUs) of the node.")
+    memory_bytes: int = entry(values.SIZE, "Memory, e.g. `16Gi`.")
+    price_per_hour: float = entry(
+        values.PRICE, "Price of an hour on demand, in the catalogue's currency."
+    )
     spot_price_per_hour: float | None = optional(
-        PRICE, "Price of an hour on the spot market, as last seen."
+        values.PRICE, "Price of an hour on the spot market, as last seen."
     )
     committed_price_per_hour: float | None = optional(
-        PRICE, "Price of an hour when it is paid for around the clock for a year."
+        values.PRICE, "Price of an hour when it is paid for around the clock for a year."
     )
     core_speed_ratio: float = entry(
-        RATIO,
+        values.RATIO,
         "Core speed relative to the profiled cores: 1.2x needs 1/1.2 of the time. Default 1.",
         key="speed",
         default=1.0,
@@ -110,7 +104,7 @@ class CoreTier:
         Number(words="a number of cores, above 0", above=True, high=MOST_CORES),
         "Number of cores at which the tier ends; default: it has all remaining cores.",
     )
-    share_ratio: float = entry(SHARE, "Share that is reserved.")
+    share_ratio: float = entry(values.SHARE, "Share that is reserved.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,9 +112,9 @@ class MemoryTier:
     """A share of the memory of a node, up to a size."""
 
     up_to_bytes: int | None = optional(
-        SIZE, "Size at which the tier ends; default: it has all remaining memory."
+        values.SIZE, "Size at which the tier ends; default: it has all remaining memory."
     )
-    share_ratio: float = entry(SHARE, "Share that is reserved.")
+    share_ratio: float = entry(values.SHARE, "Share that is reserved.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,7 +144,7 @@ class ReserveEntry:
         ListOf(item=Nested(MemoryTier)), "Shares of the memory.", default=()
     )
     other_memory_bytes: int = entry(
-        SIZE_OR_ZERO, "Further reserved memory. Default none.", default=0
+        values.SIZE_OR_ZERO, "Further reserved memory. Default none.", default=0
     )
     date: str = entry(
         Text(pattern=r"\d{4}-\d{2}-\d{2}", words="a date, e.g. 2026-11-22"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import get_args
 
+import headway.spec.forms.quantities as values
 from headway.domain.ordered import (
     Operator,
     OperatorType,
@@ -18,15 +19,6 @@ from headway.domain.target import Target
 from headway.formats.yaml_document import Route
 from headway.spec.forms.entries import entry, optional
 from headway.spec.forms.kinds import Choice, ListOf, Nested, Number, whole
-from headway.spec.forms.quantities import (
-    CORES,
-    DURATION,
-    DURATION_OR_ZERO,
-    NAME,
-    PARTITIONS,
-    RATE,
-    is_countable,
-)
 from headway.spec.forms.reader import Reader
 from headway.spec.kinds.pipelines import EXPONENT, LATENCY_TARGET, PER_ROW, require_modelled
 from headway.units import parse_rate_per_s
@@ -49,12 +41,12 @@ class KeysEntry:
 class OperatorEntry:
     """An operator of an ordered pipeline."""
 
-    name: str = entry(NAME, "What it is called.")
+    name: str = entry(values.NAME, "What it is called.")
     type: OperatorType = entry(
         Choice(get_args(OperatorType)),
         "`stateless`: any number of workers; `partitioned`: one per partition; `stateful`: one.",
     )
-    cost_s: float = entry(DURATION, "Time of a worker per input tuple.")
+    cost_s: float = entry(values.DURATION, "Time of a worker per input tuple.")
     spread_ratio: float = entry(
         Number(words="standard deviation over mean, 0 to 3", high=3.0),
         "Standard deviation of that time over its mean. Default 0.",
@@ -62,10 +54,11 @@ class OperatorEntry:
     )
     selectivity: float = entry(PER_ROW, "Outputs per input tuple. Default 1.", default=1.0)
     after: str | None = optional(
-        NAME, "The operator whose output it reads, which must be the one above. Default: that one."
+        values.NAME,
+        "The operator whose output it reads, which must be the one above. Default: that one.",
     )
     partitions: int | None = optional(
-        PARTITIONS, "Number of partitions; required for a partitioned operator."
+        values.PARTITIONS, "Number of partitions; required for a partitioned operator."
     )
     queue: QueueScheme = entry(
         Choice(get_args(QueueScheme)),
@@ -134,13 +127,15 @@ class ReorderingEntry:
         whole(low=1), "Outputs that may wait for earlier ones. Default 64.", default=64
     )
     store_s: float = entry(
-        DURATION_OR_ZERO, "Time to store an output. Default 0.1us.", default=1e-7
+        values.DURATION_OR_ZERO, "Time to store an output. Default 0.1us.", default=1e-7
     )
     send_s: float = entry(
-        DURATION_OR_ZERO, "Time to send an output on. Default 0.5us.", default=5e-7
+        values.DURATION_OR_ZERO, "Time to send an output on. Default 0.5us.", default=5e-7
     )
     lock_s: float = entry(
-        DURATION_OR_ZERO, "Time to take a lock and give it back. Default 0.1us.", default=1e-7
+        values.DURATION_OR_ZERO,
+        "Time to take a lock and give it back. Default 0.1us.",
+        default=1e-7,
     )
 
     def reordering(self) -> Reordering:
@@ -154,12 +149,12 @@ class ReorderingEntry:
 
 
 _RATE_OR_SATURATED = replace(
-    RATE,
-    words=f"{RATE.words}; or saturated",
+    values.RATE,
+    words=f"{values.RATE.words}; or saturated",
     parse=lambda text: None if text == "saturated" else parse_rate_per_s(text),
-    is_valid=lambda rate_per_s: rate_per_s is None or is_countable(rate_per_s),
-    examples=(*RATE.examples, "saturated"),
-    pattern=f"^saturated$|{RATE.pattern}",
+    is_valid=lambda rate_per_s: rate_per_s is None or values.is_countable(rate_per_s),
+    examples=(*values.RATE.examples, "saturated"),
+    pattern=f"^saturated$|{values.RATE.pattern}",
 )
 
 
@@ -167,9 +162,9 @@ _RATE_OR_SATURATED = replace(
 class OrderedPipeline:
     """Operators that workers share, and whose output keeps the order of the input."""
 
-    workers: int = entry(CORES, "Workers, one per core.")
+    workers: int = entry(values.CORES, "Workers, one per core.")
     slice_s: float = entry(
-        DURATION, "How long a worker stays with an operator. Default 1ms.", default=1e-3
+        values.DURATION, "How long a worker stays with an operator. Default 1ms.", default=1e-3
     )
     rate_per_s: float | None = entry(
         _RATE_OR_SATURATED, "Input rate; `saturated` is as much as the pipeline can process."
