@@ -6,28 +6,13 @@ from collections.abc import Mapping
 from dataclasses import field
 from typing import ClassVar, Literal, TypeAlias
 
+import headway.domain.plan_parts as parts
 from headway.assumptions.planning import CONFIDENCE
 from headway.domain.configuration import Arrivals, Configuration
 from headway.domain.declared import DeclaredCosts, Provenance
 from headway.domain.finding import Finding
 from headway.domain.later import made_when_asked
 from headway.domain.node_type import NodeType, Objective
-from headway.domain.plan_parts import (
-    Advice,
-    AfterStart,
-    Applies,
-    MemoryPlan,
-    NearestTarget,
-    Optimality,
-    PlannedDriver,
-    PlannedDurations,
-    PlannedSetting,
-    PlannedSkew,
-    PromiseNeed,
-    RuleOfThumb,
-    Sensitivity,
-    Verdict,
-)
 from headway.domain.prediction import LatencyDistribution, Prediction
 from headway.domain.result import Result
 from headway.domain.target import AnyPromise, Promise, Target
@@ -83,7 +68,7 @@ class Change:
     setting: str
     before: str
     after: str
-    applies: Applies
+    applies: parts.Applies
 
 
 @made_when_asked(
@@ -129,29 +114,29 @@ class _StreamAnswer(Result):
     cost_per_hour: float | None = None
     budget_per_hour: float | None = None
     refused_node_types: tuple[str, ...] = ()
-    settings: tuple[PlannedSetting, ...] = ()
-    memory: MemoryPlan | None = None
-    optimality: Optimality | None = None
-    sensitivities: tuple[Sensitivity, ...] = ()
-    advice: tuple[Advice, ...] = ()
-    durations: PlannedDurations | None = None
+    settings: tuple[parts.PlannedSetting, ...] = ()
+    memory: parts.MemoryPlan | None = None
+    optimality: parts.Optimality | None = None
+    sensitivities: tuple[parts.Sensitivity, ...] = ()
+    advice: tuple[parts.Advice, ...] = ()
+    durations: parts.PlannedDurations | None = None
     spark_version: str | None = None
     chosen: FrontierPoint | None = None
     findings: tuple[Finding, ...] = ()
     declared: DeclaredCosts | None = None
     kept_probability: float | None = None
-    skew: PlannedSkew | None = None
+    skew: parts.PlannedSkew | None = None
     rates: tuple[PlannedRate, ...] = ()
     most_on_nodes: FrontierPoint | None = field(default=None, metadata={"key": None})
-    first_advice: Advice | None = field(default=None, metadata={"key": None})
+    first_advice: parts.Advice | None = field(default=None, metadata={"key": None})
     writes: PlannedWrites | None = None
-    driver: PlannedDriver | None = None
+    driver: parts.PlannedDriver | None = None
 
     @property
-    def verdict(self) -> Verdict | None:
+    def verdict(self) -> parts.Verdict | None:
         if self.kept_probability is None:
             return None
-        return Verdict.of(self.kept_probability, self.confidence)
+        return parts.Verdict.of(self.kept_probability, self.confidence)
 
     @property
     def promises(self) -> tuple[Promise, ...]:
@@ -226,8 +211,8 @@ class Plan(_StreamAnswer):
 
     feasible: ClassVar[Literal[True]] = True
     rejected: tuple[Rejection, ...] = ()
-    rules: tuple[RuleOfThumb, ...] = ()
-    after_start: AfterStart | None = None
+    rules: tuple[parts.RuleOfThumb, ...] = ()
+    after_start: parts.AfterStart | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -243,8 +228,8 @@ class InfeasiblePlan(_StreamAnswer):
     feasible: ClassVar[Literal[False]] = False
     floor_s: float
     physical_floor_s: float | None = None
-    nearest: tuple[NearestTarget, ...] = ()
-    needs: tuple[PromiseNeed, ...] = ()
+    nearest: tuple[parts.NearestTarget, ...] = ()
+    needs: tuple[parts.PromiseNeed, ...] = ()
 
 
 #: What comes of planning a stream; ``feasible`` tells which it is.

@@ -8,20 +8,13 @@ from collections.abc import Mapping
 from dataclasses import field, replace
 from typing import ClassVar
 
+import headway.domain.recorded as recorded
 from headway.assumptions.predictions import USUAL_PERSISTENCE_RATIO
 from headway.domain.argument import JobKind
 from headway.domain.checks import require_not_negative, require_spread
 from headway.domain.configuration import Arrivals, Configuration, Drain
 from headway.domain.declared import DeclaredCosts, Provenance
 from headway.domain.growth import DurationGrowth, SlowGrowth, WarmUp
-from headway.domain.recorded import (
-    Coverage,
-    EmptyBatches,
-    MemoryProfile,
-    ObservedArrivals,
-    ObservedSetting,
-    StateProfile,
-)
 from headway.domain.result import Result
 from headway.domain.stage import QueryShape, StageProfile
 from headway.domain.target import AnyPromise, Deadline
@@ -179,14 +172,14 @@ class JobProfile(Result):
     stages: tuple[StageProfile, ...]
     noise: DurationNoise
     drift: Drift
-    settings: tuple[ObservedSetting, ...]
-    observed_arrivals: ObservedArrivals | None = None
-    state: StateProfile | None = None
-    memory: MemoryProfile | None = None
+    settings: tuple[recorded.ObservedSetting, ...]
+    observed_arrivals: recorded.ObservedArrivals | None = None
+    state: recorded.StateProfile | None = None
+    memory: recorded.MemoryProfile | None = None
     state_partitions: int | None = field(default=None, metadata={"key": "pins.state_partitions"})
     source_partitions: int | None = field(default=None, metadata={"key": "pins.source_partitions"})
     state_store: str | None = field(default=None, metadata={"key": "pins.state_store"})
-    coverage: Coverage | None = None
+    coverage: recorded.Coverage | None = None
     notes: tuple[str, ...] = field(default=())
     declared: DeclaredCosts | None = None
     warm_up: WarmUp | None = None
@@ -194,7 +187,7 @@ class JobProfile(Result):
     slow_growth: tuple[SlowGrowth, ...] = ()
     row_cost_half_range_ratio: float | None = None
     drain: Drain | None = None
-    empty_batches: EmptyBatches | None = None
+    empty_batches: recorded.EmptyBatches | None = None
 
     def __post_init__(self) -> None:
         if not 0 <= (self.row_cost_half_range_ratio or 0.0) <= 1:

@@ -8,16 +8,8 @@ from __future__ import annotations
 
 import math
 
+import headway.domain as domain
 from headway.assumptions.predictions import DECLARED_BATCH_JOB_TASK_CV
-from headway.domain import (
-    ApplicationProfile,
-    Cluster,
-    Coverage,
-    DeclaredWork,
-    MemoryProfile,
-    RecordedStage,
-    Share,
-)
 from headway.domain.configuration import task_slots
 from headway.models.stages.dag import StageDag, run_time
 from headway.models.stages.pooling import JobStage
@@ -36,7 +28,7 @@ def declared_application(
     *,
     end: str | None = None,
     work_ratio: float = 1.0,
-) -> ApplicationProfile:
+) -> domain.ApplicationProfile:
     """The profile for declared figures, with their ranges, or all as exact at ``mid`` or ``high``.
 
     >>> from headway.spec.forms.quantities import Quantity
@@ -66,12 +58,12 @@ def declared_application(
         )
     )
     stages_s = run_time(dag, task_slots(executors, cores)).mean_s
-    everything = Share(seen=1, expected=1)
-    return ApplicationProfile(
+    everything = domain.Share(seen=1, expected=1)
+    return domain.ApplicationProfile(
         headway_version=__version__,
         kind="batch",
         application=application_of(name, declared),
-        cluster=Cluster(
+        cluster=domain.Cluster(
             executors=executors, executors_mean=float(executors), cores_per_executor=cores
         ),
         started=_EPOCH,
@@ -83,8 +75,8 @@ def declared_application(
             _stage(stage_index, declared.num_tasks, task_s, stages_s / declared.num_stages)
             for stage_index in range(declared.num_stages)
         ),
-        memory=MemoryProfile(peak_task_bytes=0),
-        coverage=Coverage(
+        memory=domain.MemoryProfile(peak_task_bytes=0),
+        coverage=domain.Coverage(
             tasks=everything,
             stages=everything,
             jobs=everything,
@@ -93,12 +85,14 @@ def declared_application(
             has_start=True,
             has_end=True,
         ),
-        declared=DeclaredWork(work=stated(work), driver=stated(driver)),
+        declared=domain.DeclaredWork(work=stated(work), driver=stated(driver)),
     )
 
 
-def _stage(stage_index: int, num_tasks: int, task_s: float, duration_s: float) -> RecordedStage:
-    return RecordedStage(
+def _stage(
+    stage_index: int, num_tasks: int, task_s: float, duration_s: float
+) -> domain.RecordedStage:
+    return domain.RecordedStage(
         id=stage_index,
         job=0,
         parents=(stage_index - 1,) if stage_index else (),
