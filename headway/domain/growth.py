@@ -109,10 +109,12 @@ class WarmUp:
 GrowthCause: TypeAlias = Literal[
     "state_rows", "largest_task", "gc", "listing", "sink_log", "checkpoint"
 ]
-_RECORDED = (
-    *("state_first_rows", "state_last_rows", "largest_first_share", "largest_last_share"),
-    *("gc_first_s", "gc_last_s"),
-)
+
+
+def _numbers(growth: DurationGrowth | SlowGrowth, names: str) -> dict[str, float]:
+    """Some fields of a growth, without those that are not recorded."""
+    numbers = {name: getattr(growth, name) for name in names.split()}
+    return {name: float(number) for name, number in numbers.items() if number is not None}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -177,21 +179,16 @@ class DurationGrowth:
 
     @property
     def findings(self) -> tuple[Finding, Finding]:
-        growth_s = {"first_s": self.first_s, "last_s": self.last_s}
-        part_s = {"part_first_s": self.part_first_s, "part_last_s": self.part_last_s}
-        recorded = {name: n for name in _RECORDED if (n := getattr(self, name)) is not None}
-        extent = {
-            "span_s": self.span_s,
-            "is_same_load": float(self.is_same_load),
-            "is_foreseeable": float(self.is_foreseeable),
-        }
+        extent = _numbers(self, "first_s last_s span_s is_same_load is_foreseeable")
+        part = _numbers(
+            self,
+            "first_s last_s part_first_s part_last_s state_first_rows state_last_rows "
+            "largest_first_share largest_last_share gc_first_s gc_last_s",
+        )
+        names = {"part": self.part, "causes": " ".join(self.causes)}
         return (
-            Finding(code=FindingCode.BATCHES_GROW, numbers=growth_s | extent),
-            Finding(
-                code=FindingCode.GROWTH_CAUSE,
-                numbers=growth_s | part_s | recorded,
-                names={"part": self.part, "causes": " ".join(self.causes)},
-            ),
+            Finding(code=FindingCode.BATCHES_GROW, numbers=extent),
+            Finding(code=FindingCode.GROWTH_CAUSE, numbers=part, names=names),
         )
 
 
@@ -249,12 +246,8 @@ class SlowGrowth:
     def finding(self) -> Finding:
         return Finding(
             code=FindingCode.SLOW_GROWTH,
-            numbers={
-                "span_s": self.span_s,
-                "rise_per_day": self.rise_per_day,
-                "rise_low_per_day": self.rise_low_per_day,
-                "rise_high_per_day": self.rise_high_per_day,
-                "every_batches": float(self.every_batches),
-            },
+            numbers=_numbers(
+                self, "span_s rise_per_day rise_low_per_day rise_high_per_day every_batches"
+            ),
             names={"part": self.part, "measure": self.measure},
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import get_args
 
 import headway.spec.forms.quantities as values
@@ -17,6 +17,7 @@ from headway.domain.ordered import (
 from headway.domain.ordered import OrderedPipeline as Pipeline
 from headway.domain.target import Target
 from headway.formats.yaml_document import Route
+from headway.lazy_classes import dataclass
 from headway.spec.forms.entries import entry, optional
 from headway.spec.forms.kinds import Choice, ListOf, Nested, Number, whole
 from headway.spec.forms.reader import Reader
@@ -117,14 +118,17 @@ def _not_above(after: str, names: list[str], index: int) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReorderingEntry:
+class ReorderingEntry(Reordering):
     """How outputs are brought back into order, and the times of its steps."""
 
     scheme: ReorderScheme = entry(
         Choice(get_args(ReorderScheme)), "Default `non-blocking`.", default="non-blocking"
     )
-    buffer: int = entry(
-        whole(low=1), "Outputs that may wait for earlier ones. Default 64.", default=64
+    num_buffered: int = entry(
+        whole(low=1),
+        "Outputs that may wait for earlier ones. Default 64.",
+        key="buffer",
+        default=64,
     )
     store_s: float = entry(
         values.DURATION_OR_ZERO, "Time to store an output. Default 0.1us.", default=1e-7
@@ -137,15 +141,6 @@ class ReorderingEntry:
         "Time to take a lock and give it back. Default 0.1us.",
         default=1e-7,
     )
-
-    def reordering(self) -> Reordering:
-        return Reordering(
-            scheme=self.scheme,
-            num_buffered=self.buffer,
-            store_s=self.store_s,
-            send_s=self.send_s,
-            lock_s=self.lock_s,
-        )
 
 
 _RATE_OR_SATURATED = replace(
@@ -199,6 +194,6 @@ class OrderedPipeline:
             num_workers=self.workers,
             slice_s=self.slice_s,
             rate_per_s=self.rate_per_s,
-            reordering=self.reorder.reordering(),
+            reordering=self.reorder,
             compare=self.compare,
         )
