@@ -13,7 +13,7 @@ from headway.errors import InputError
 from headway.fleet.nouns import Fleet, Mask, Offer, Quota, Supply, Whole
 from headway.spec.kinds.capacity import CapacityPlan, FleetEntry, PoolEntry, QuotaEntry
 from headway.spec.kinds.catalog import NodeCatalog, NodeEntry
-from headway.spec.parts import catalog_at, executors_that_fit
+from headway.spec.parts import executors_that_fit
 from headway.spec.spec_file import load_spec
 from headway.units import HOURS_PER_DAY, counted, spark_memory_text
 
@@ -38,10 +38,6 @@ class JobNeeds:
     executor_memory_bytes: int | None
     executors: Mapping[float, tuple[int, ...] | None]
     why_none: Callable[[float], tuple[str, str]] | None = None
-
-
-def catalog_of(plan: CapacityPlan) -> NodeCatalog:
-    return plan.catalog if isinstance(plan.catalog, NodeCatalog) else catalog_at(plan.catalog)
 
 
 def fleet_members(

@@ -203,8 +203,10 @@ def node_type_named(name: str, catalog: str | Path | None, platform: Platform) -
     return _node_type(nodes[name], cores, memory_bytes, reserved_by, node_catalog.currency)
 
 
-def catalog_at(path: str | Path | None) -> NodeCatalog:
-    """The catalogue of a file, by default the one that comes with Headway."""
+def catalog_at(path: NodeCatalog | str | Path | None) -> NodeCatalog:
+    """The catalogue of a file or itself, by default the one that comes with Headway."""
+    if isinstance(path, NodeCatalog):
+        return path
     return built_in_catalog() if path is None else load_spec_of(Path(path), NodeCatalog)
 
 
