@@ -5,12 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from headway.digits import rounded_down, size_text
+from headway.digits import size_text
 from headway.domain import Finding, FindingCode, NodeType
-from headway.units import S_PER_HOUR, counted, format_duration, spark_memory_text
+from headway.units import S_PER_HOUR, counted, format_duration
 from headway.words.sentences import rows_text
 
 _NO_LIMIT = "no rate limit, though batches of up to {batch_rows:rows} meet the target: "
+_WHY_LOST = (
+    "the source keeps rows for {retention_s:duration}, the first batch after it takes "
+    "{first_batch_s:duration}, and <the restart takes {restart_s:duration}|the restart itself is "
+    "not included: its time is unknown>"
+)
 
 
 def _less_sure(finding: Finding) -> str:
@@ -64,41 +69,6 @@ def _slow_growth(finding: Finding) -> str:
     return f"{part} grows by {rise} a day (90% interval {amount(low)} to {high})"
 
 
-def _outage_survived(finding: Finding) -> str:
-    return f"an outage of at most {_longest_outage(finding)} loses no row: {_why_lost(finding)}"
-
-
-def _retention_loses(finding: Finding) -> str:
-    planned = format_duration(finding.numbers["planned_outage_s"])
-    return (
-        f"caution: an outage of {planned} loses rows, one of at most {_longest_outage(finding)} "
-        f"does not: {_why_lost(finding)}; keep rows for longer (retention.ms of the topic)"
-    )
-
-
-def _longest_outage(finding: Finding) -> str:
-    return format_duration(rounded_down(finding.numbers["outage_s"]))
-
-
-def _why_lost(finding: Finding) -> str:
-    numbers, restart = finding.numbers, "the restart itself is not included: its time is unknown"
-    if "restart_s" in numbers:
-        restart = f"the restart takes {format_duration(numbers['restart_s'])}"
-    return (
-        f"the source keeps rows for {format_duration(numbers['retention_s'])}, the first batch "
-        f"after it takes {format_duration(numbers['first_batch_s'])}, and {restart}"
-    )
-
-
-def _target_of_profile(finding: Finding) -> str:
-    predicted_s = finding.numbers.get("predicted_s")
-    predicted = "" if predicted_s is None else f", {format_duration(predicted_s)} predicted"
-    return (
-        f"{finding.names['target']} is the lowest p99 that the profiled setting meets{predicted}: "
-        "no other target was given"
-    )
-
-
 def _idle_slots(finding: Finding) -> str:
     tasks, slots = round(finding.numbers["source_tasks"]), round(finding.numbers["slots"])
     return (
@@ -123,18 +93,6 @@ def _core_speed(finding: Finding) -> str:
         f"the core speed of {node_type} is assumed to be {ratio:g} times that of the {figures}; "
         "profile a run on this node type to confirm it"
     )
-
-
-def _heap_below_need(finding: Finding) -> str:
-    return (
-        f"a heap of {_memory(finding, 'heap_bytes')}, {finding.names['reason']}, is less than the "
-        f"{_memory(finding, 'needed_heap_bytes')} of {finding.names.get('need', 'measured peak')} "
-        "plus headroom"
-    )
-
-
-def _memory(finding: Finding, name: str) -> str:
-    return spark_memory_text(round(finding.numbers[name]))
 
 
 def _limit_beyond_profile(finding: Finding) -> str:
@@ -207,12 +165,21 @@ OF_PLANS: Mapping[FindingCode, Callable[[Finding], str] | str] = {
         "caution: if what grows slowly goes on, the target is missed from {until} on, "
         "{held_s:duration} after the profiled run: see the notes"
     ),
-    FindingCode.OUTAGE_SURVIVED: _outage_survived,
-    FindingCode.RETENTION_LOSES_ROWS: _retention_loses,
+    FindingCode.OUTAGE_SURVIVED: (
+        f"an outage of at most {{outage_s:duration at most}} loses no row: {_WHY_LOST}"
+    ),
+    FindingCode.RETENTION_LOSES_ROWS: (
+        "caution: an outage of {planned_outage_s:duration} loses rows, one of at most "
+        f"{{outage_s:duration at most}} does not: {_WHY_LOST}; keep rows for longer (retention.ms "
+        "of the topic)"
+    ),
     FindingCode.RATE_OF_PROFILE: (
         "{rate_per_s:rate} is the rate of the profiled run: no other was given"
     ),
-    FindingCode.TARGET_OF_PROFILE: _target_of_profile,
+    FindingCode.TARGET_OF_PROFILE: (
+        "{target} is the lowest p99 that the profiled setting meets"
+        "<, {predicted_s:duration} predicted>: no other target was given"
+    ),
     FindingCode.RATE_LIMIT_OF_KAFKA_ONLY: "only direct Kafka streams use {key}",
     FindingCode.ROWS_NOT_COUNTED: (
         "the log counts no rows: planned for the profiled rate, and without a rate limit"
@@ -231,7 +198,10 @@ OF_PLANS: Mapping[FindingCode, Callable[[Finding], str] | str] = {
         "memory peaks were measured in one JVM together with the driver (local[n]), which says "
         "little about an executor: they do not lower its heap; profile a run on a cluster"
     ),
-    FindingCode.HEAP_BELOW_NEED: _heap_below_need,
+    FindingCode.HEAP_BELOW_NEED: (
+        "a heap of {heap_bytes:memory}, {reason}, is less than the {needed_heap_bytes:memory} of "
+        "<{need}|measured peak> plus headroom"
+    ),
     FindingCode.PYTHON_MEMORY_UNKNOWN: (
         "the memory of Python workers was not recorded: the overhead of {overhead_bytes:memory} is "
         "Spark's default for Python on Kubernetes; set {key} in the profiled run to plan it"

@@ -60,17 +60,6 @@ def _mostly_overruns(finding: Finding) -> str:
     return f"{text}; {' or '.join(cures)} would avoid that" if cures else text
 
 
-def _limit_too_low(finding: Finding) -> str:
-    numbers = finding.numbers
-    enough = numbers.get("enough_rows")
-    return (
-        f"the rate limit of {rows_text(numbers['limit_rows'])} per batch admits "
-        f"{format_rate(numbers['passed_per_s'])}, less than the input rate of "
-        f"{format_rate(numbers['rate_per_s'])}: the backlog grows"
-        + ("" if enough is None else f"; {rows_text(enough)} would suffice")
-    )
-
-
 def _batches_grow(finding: Finding) -> str:
     numbers = finding.numbers
     load = "at a constant rate" if numbers["is_same_load"] else "for the same rows"
@@ -213,7 +202,10 @@ OF_PREDICTIONS: Mapping[FindingCode, Callable[[Finding], str] | str] = {
         "batches start every {interval_s:duration}, since triggers wait for {min_rows:,.0f} rows "
         "(minOffsetsPerTrigger)"
     ),
-    FindingCode.RATE_LIMIT_TOO_LOW: _limit_too_low,
+    FindingCode.RATE_LIMIT_TOO_LOW: (
+        "the rate limit of {limit_rows:rows} per batch admits {passed_per_s:rate}, less than the "
+        "input rate of {rate_per_s:rate}: the backlog grows<; {enough_rows:rows} would suffice>"
+    ),
     FindingCode.RATE_LIMIT_LEAVES_LITTLE: (
         "the rate limit of {limit_rows:rows} per batch leaves less than {catch_up_ratio:above 1} "
         "of the input rate for catching up"
