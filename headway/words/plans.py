@@ -8,7 +8,7 @@ from typing import Any
 from headway.digits import size_text
 from headway.domain import Finding, FindingCode, NodeType
 from headway.units import S_PER_HOUR, counted, format_duration
-from headway.words.sentences import rows_text
+from headway.words.sentences import filled, rows_text
 
 _NO_LIMIT = "no rate limit, though batches of up to {batch_rows:rows} meet the target: "
 _WHY_LOST = (
@@ -39,16 +39,14 @@ def _expected_with_more(numbers: Mapping[str, float]) -> str:
 
 
 def _growth_ends(finding: Finding) -> str:
-    numbers, until = finding.numbers, finding.names["until"]
-    per_hour_s = numbers["part_rise_ratio"] * S_PER_HOUR
-    after = "and missed after that"
-    if not numbers["is_missed"]:
-        span = format_duration(numbers["span_s"])
-        after = f"and what comes after that is not known: growth was measured for {span}"
-    return (
-        f"caution: {finding.names['part']} gets longer, by up to {format_duration(per_hour_s)} in "
-        f"an hour; if that goes on, the target is met until {until}, "
-        f"{format_duration(numbers['held_s'])} after the profiled run, {after}"
+    per_hour_s = finding.numbers["part_rise_ratio"] * S_PER_HOUR
+    unknown = "and what comes after that is not known: growth was measured for {span_s:duration}"
+    after = "and missed after that" if finding.numbers["is_missed"] else unknown
+    return filled(
+        f"caution: {{part}} gets longer, by up to {format_duration(per_hour_s)} in an hour; if "
+        "that goes on, the target is met until {until}, {held_s:duration} after the profiled run, "
+        f"{after}",
+        finding,
     )
 
 
@@ -72,9 +70,9 @@ def _slow_growth(finding: Finding) -> str:
 def _idle_slots(finding: Finding) -> str:
     tasks, slots = round(finding.numbers["source_tasks"]), round(finding.numbers["slots"])
     return (
-        f"{finding.names['stage']} has {counted(tasks, 'task')}, one per source "
-        f"partition or split, so {slots - tasks} of {slots} slots are idle in "
-        "this stage; more source partitions would use them"
+        f"{finding.names['stage']} has {counted(tasks, 'task')}, one per source partition or split,"
+        f" so {slots - tasks} of {slots} slots are idle in this stage; more source partitions "
+        "would use them"
     )
 
 
@@ -87,59 +85,50 @@ def _node_reserve(finding: Finding) -> str:
 
 
 def _core_speed(finding: Finding) -> str:
-    node_type, ratio = finding.names["node_type"], finding.numbers["core_speed_ratio"]
     figures = "profiled cores" if finding.names["provenance"] == "measured" else "declared costs"
-    return (
-        f"the core speed of {node_type} is assumed to be {ratio:g} times that of the {figures}; "
-        "profile a run on this node type to confirm it"
-    )
+    text = "the core speed of {node_type} is assumed to be {core_speed_ratio:g} times that of the "
+    return filled(f"{text}{figures}; profile a run on this node type to confirm it", finding)
 
 
 def _limit_beyond_profile(finding: Finding) -> str:
     measured = finding.names["provenance"] == "measured"
-    reference_text = "the largest profiled one" if measured else "those at this rate"
-    return (
-        f"no rate limit: even batches of {rows_text(finding.numbers['batch_rows'])}, "
-        f"{finding.numbers['profiled_ratio']:g} times {reference_text}, meet the target, and the "
-        "cost of larger ones is unknown"
+    reference = "the largest profiled one" if measured else "those at this rate"
+    return filled(
+        "no rate limit: even batches of {batch_rows:rows}, {profiled_ratio:g} times "
+        f"{reference}, meet the target, and the cost of larger ones is unknown",
+        finding,
     )
 
 
 def _skewed_stage(finding: Finding) -> str:
-    longest_s, mean_s = finding.numbers["longest_s"], finding.numbers["mean_s"]
-    # Files of earlier versions have its number only.
-    stage = finding.names.get("stage", f"stage {finding.numbers['stage_id']:.0f}")
-    return (
-        f"{stage}: its longest task takes "
-        f"{format_duration(longest_s)}, {longest_s / mean_s:.1f} times the mean: skew, which more "
-        "nodes do not fix"
+    # Files of earlier versions have the number of the stage only.
+    return filled(
+        "<{stage}|stage {stage_id:.0f}>: its longest task takes {longest_s:duration}, "
+        f"{finding.numbers['longest_s'] / finding.numbers['mean_s']:.1f} times the mean: skew, "
+        "which more nodes do not fix",
+        finding,
     )
 
 
 def _switches_turned(finding: Finding) -> str:
-    numbers, names = finding.numbers, finding.names
-    without_s = numbers.get("latency_without_s")
-    without = "none, over capacity" if without_s is None else format_duration(without_s)
-    cautions = f"; {names['cautions']}" if names["cautions"] else ""
-    return (
-        f"the plan turns {names['switches']}: the planned latency is "
-        f"{format_duration(numbers['latency_s'])} instead of {without}, counting the least gain of "
-        f"the 90% interval{cautions}"
+    text = (
+        "the plan turns {switches}: the planned latency is {latency_s:duration} instead of "
+        "<{latency_without_s:duration}|none, over capacity>, counting the least gain of the 90% "
+        "interval"
     )
+    return filled(f"{text}; {{cautions}}" if finding.names["cautions"] else text, finding)
 
 
 def _switch_not_turned(finding: Finding) -> str:
-    gain_s = finding.numbers.get("gain_s")
-    if gain_s is None:
-        why = finding.names["why"]
-    elif gain_s >= 0.0:
-        why = (
-            f"it is expected to save {format_duration(gain_s)} of the profiled batch, which lowers "
-            "neither the nodes nor the cost"
-        )
-    else:
-        why = f"it is expected to add {format_duration(-gain_s)} to the profiled batch"
-    return f"{finding.names['switch']} is allowed, but not part of the plan: {why}"
+    gain_s = finding.numbers.get("gain_s", 0.0)
+    expected = (
+        "it is expected to save {gain_s:duration} of the profiled batch, which lowers neither the "
+        "nodes nor the cost"
+        if gain_s >= 0.0
+        else f"it is expected to add {format_duration(-gain_s)} to the profiled batch"
+    )
+    why = expected if "gain_s" in finding.numbers else "{why}"
+    return filled(f"{{switch}} is allowed, but not part of the plan: {why}", finding)
 
 
 #: By the code of a finding about a plan: a sentence with places, or what makes one.

@@ -61,28 +61,25 @@ def _mostly_overruns(finding: Finding) -> str:
 
 
 def _batches_grow(finding: Finding) -> str:
-    numbers = finding.numbers
-    load = "at a constant rate" if numbers["is_same_load"] else "for the same rows"
+    load = "at a constant rate" if finding.numbers["is_same_load"] else "for the same rows"
     # Files of earlier versions do not say whether it can be foreseen.
-    is_foreseeable = numbers.get("is_foreseeable", 0.0)
+    is_foreseeable = finding.numbers.get("is_foreseeable", 0.0)
     outlook = "a plan holds until a date only," if is_foreseeable else "no plan holds"
-    return (
-        f"batches grew from {format_duration(numbers['first_s'])} to "
-        f"{format_duration(numbers['last_s'])} in {format_duration(numbers['span_s'])} {load}; "
-        f"{outlook} unless that stops"
-    )
+    text = "batches grew from {first_s:duration} to {last_s:duration} in {span_s:duration}"
+    return filled(f"{text} {load}; {outlook} unless that stops", finding)
 
 
 def _growth_cause(finding: Finding) -> str:
     numbers = finding.numbers
     part_s = numbers["part_last_s"] - numbers["part_first_s"]
     share = part_s / (numbers["last_s"] - numbers["first_s"])
-    causes = [filled(_CAUSES[cause], finding) for cause in finding.names["causes"].split()]
-    why = f"likely cause: {' and '.join(causes)}" if causes else "the log does not show why"
-    return (
-        f"{min(share, 1.0):.0%} of the growth is in {finding.names['part']}, which grew from "
-        f"{format_duration(numbers['part_first_s'])} to {format_duration(numbers['part_last_s'])} "
-        f"per batch; {why}; stop the growth, and profile a run after that"
+    causes = " and ".join(_CAUSES[cause] for cause in finding.names["causes"].split())
+    why = f"likely cause: {causes}" if causes else "the log does not show why"
+    return filled(
+        f"{min(share, 1.0):.0%} of the growth is in {{part}}, which grew from "
+        f"{{part_first_s:duration}} to {{part_last_s:duration}} per batch; {why}; stop the growth, "
+        "and profile a run after that",
+        finding,
     )
 
 
