@@ -65,12 +65,11 @@ def read_key_counts(
             f"{path}: {counted_rows:,.6g} rows are counted, more than the "
             f"{total_rows:,.6g} of all keys"
         )
-    heaviest = sorted(
-        ((key, n) for key, n in counts.items() if n > 0), key=lambda key_count: -key_count[1]
-    )
+    counts = {key: num_rows for key, num_rows in counts.items() if num_rows > 0}
+    keys = tuple(sorted(counts, key=counts.__getitem__, reverse=True))
     return KeyCounts(
-        keys=tuple(key for key, _ in heaviest),
-        num_rows=tuple(n for _, n in heaviest),
+        keys=keys,
+        num_rows=tuple(map(counts.__getitem__, keys)),
         kind=kind or "string",
         other_rows=0.0 if total_rows is None else max(total_rows - counted_rows, 0.0),
     )

@@ -187,7 +187,7 @@ def _is_there(pid: int) -> bool:
     except ProcessLookupError:
         return False
     except PermissionError:
-        return True
+        pass
     return True
 
 
@@ -237,15 +237,12 @@ def read_audit(path: Path) -> list[dict[str, object]]:
 def explained_change(path: Path, number: int) -> ExplainedChange:
     """A change by its number in the log of a tuner, with its reason and outcome, or InputError."""
     lines = _decisions(path)
-    line_indices = [index for index, line in enumerate(lines) if _number_of(line) == number]
+    numbers = [_number_of(line) for line in lines]
+    line_indices = [index for index, line_number in enumerate(numbers) if line_number == number]
     if not line_indices:
-        change_numbers = sorted(
-            {change_number for line in lines if (change_number := _number_of(line)) is not None}
-        )
-        numbers_text = (
-            f"it has {', '.join(map(str, change_numbers))}" if change_numbers else "it has none yet"
-        )
-        raise InputError(f"{path}: no change {number}; {numbers_text}")
+        change_numbers = sorted({number for number in numbers if number is not None})
+        numbers_text = ", ".join(map(str, change_numbers)) or "none yet"
+        raise InputError(f"{path}: no change {number}; it has {numbers_text}")
     try:
         change = noun_of(lines[line_indices[-1]]["change"], TunerChange, STATE)
         proposal = _proposal_before(lines[: line_indices[0]], lines[line_indices[0]]["change"])
@@ -276,14 +273,9 @@ def _number_of(line: Mapping[str, object]) -> int | None:
 
 def _proposal_before(lines: list[dict[str, object]], change: object) -> Proposal | None:
     """The proposal behind a change: the last one, if it was for the same setting."""
-    proposed_line = next(
-        (line for line in reversed(lines) if line.get("event") == "proposed"), None
-    )
-    if (
-        proposed_line is None
-        or not isinstance(change, dict)
-        or proposed_line.get("then") != change["then"]
-    ):
-        return None
+    proposed_line = next((line for line in reversed(lines) if line.get("event") == "proposed"), {})
     proposal = proposed_line.get("proposal")
-    return None if proposal is None else noun_of(proposal, Proposal, STATE)
+    if proposal is None or not isinstance(change, dict):
+        return None
+    is_same = proposed_line.get("then") == change["then"]
+    return noun_of(proposal, Proposal, STATE) if is_same else None
