@@ -22,8 +22,9 @@ from headway.fleet.prices import MOST_PAIRS, is_planned_again
 from headway.fleet.problem import load_solver
 from headway.fleet.scenarios import drawn_ratios, plan_for_chance, plan_of_least_regret
 from headway.spec.fleet_of import FleetForm, JobNeeds, fleet_members, nodes_on_offer
-from headway.spec.kinds import BatchJob, CapacityPlan, QuerySchedule, StreamingJob
-from headway.spec.kinds.capacity import FleetEntry
+from headway.spec.kinds.capacity import CapacityPlan, FleetEntry
+from headway.spec.kinds.jobs import BatchJob, StreamingJob
+from headway.spec.kinds.schedule import QuerySchedule
 from headway.spec.parts import catalog_at
 
 _NEEDS_OF: dict[type, Callable[[Any, Any, int | None, KnownNeeds], FleetJob]] = {

@@ -27,7 +27,6 @@ from headway.formats.yaml_read_back import (
     with_changes,
 )
 
-Step: TypeAlias = "str | int"
 #: Where characters start and end, and the text to put in their place.
 Edit: TypeAlias = tuple[int, int, str]
 
@@ -52,14 +51,10 @@ def documents_of(text: str, name: str) -> list[Any]:
     return nodes
 
 
-def value_at(node: Any, route: Iterable[Step]) -> Any:
+def value_at(node: Any, route: Iterable[str]) -> Any:
     """The node at a route, also one of a merged key; None if there is none."""
     for step in route:
-        if isinstance(step, int):
-            is_list = isinstance(node, yaml.SequenceNode)
-            node = node.value[step] if is_list and step < len(node.value) else None
-        else:
-            node = _entries(node).get(step, (None, None))[1]
+        node = _entries(node).get(step, (None, None))[1]
     return node
 
 
@@ -68,7 +63,7 @@ def items_of(node: Any) -> list[Any]:
     return list(node.value) if isinstance(node, yaml.SequenceNode) else []
 
 
-def text_at(node: Any, route: Iterable[Step]) -> str | None:
+def text_at(node: Any, route: Iterable[str]) -> str | None:
     """The text of the scalar at a route; None if there is none."""
     value_node = value_at(node, route)
     return str(value_node.value) if isinstance(value_node, yaml.ScalarNode) else None

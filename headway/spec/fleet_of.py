@@ -18,7 +18,8 @@ from headway.spec.spec_file import load_spec
 from headway.units import HOURS_PER_DAY, counted, spark_memory_text
 
 if TYPE_CHECKING:
-    from headway.spec.kinds import BatchJob, QuerySchedule, StreamingJob
+    from headway.spec.kinds.jobs import BatchJob, StreamingJob
+    from headway.spec.kinds.schedule import QuerySchedule
 
 #: A supply, and the node and the pool that it is of.
 _Origin: TypeAlias = tuple[Supply, NodeEntry, PoolEntry]

@@ -18,9 +18,8 @@ from headway.domain.ordered import OrderedPipeline as Pipeline
 from headway.domain.target import Target
 from headway.formats.yaml_document import Route
 from headway.lazy_classes import dataclass
-from headway.spec.forms.entries import entry, optional
+from headway.spec.forms.entries import Reader, entry, optional
 from headway.spec.forms.kinds import Choice, ListOf, Nested, Number, whole
-from headway.spec.forms.reader import Reader
 from headway.spec.kinds.pipelines import EXPONENT, LATENCY_TARGET, PER_ROW, require_modelled
 from headway.units import parse_rate_per_s
 

@@ -9,10 +9,9 @@ from typing import Any
 from headway.errors import InputError
 from headway.formats.rate_trace import read_rate_trace
 from headway.formats.yaml_document import Plain, Route
-from headway.spec.forms.entries import JsonSchema, Kind, entry
+from headway.spec.forms.entries import FAULTY, JsonSchema, Kind, Reader, entry
 from headway.spec.forms.kinds import FilePath, ListOf, Nested
 from headway.spec.forms.quantities import RATE, RATIO, Quantity, Uncertain
-from headway.spec.forms.reader import FAULTY, Reader
 from headway.units import HOURS_PER_DAY
 
 
