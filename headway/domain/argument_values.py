@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterable, Sequence
-from pathlib import Path
 from typing import Any, Generic, TypeAlias, TypeVar
 
 from headway.domain.argument import Value
@@ -135,12 +134,6 @@ class ReadBy:
     member_value: Any = None
 
 
-def _flag(value: Any, name: str) -> bool:
-    if not isinstance(value, bool):
-        raise not_expected(name, value, "True or False")
-    return value
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListOf:
     """Objects of a class, or texts that stand for them; with ``or_one`` a single one, too.
@@ -257,29 +250,23 @@ def names_of(expected: str) -> ReadBy:
     return ReadBy(read)
 
 
-def text_of(expected: str = "a text") -> ReadBy:
-    """A text that is not empty."""
+def of_class(noun: Any, expected: str, *, is_path: bool = False) -> ReadBy:
+    """An object of a class, but no blank text unless it is a path.
 
-    def read(value: Any, name: str) -> str:
-        if not isinstance(value, str) or not value.strip():
-            raise not_expected(name, value, expected)
-        return value
-
-    return ReadBy(read)
-
-
-def file_of(expected: str, noun: type = Path) -> ReadBy:
-    """The path of a file, or an object of the class that is read from it."""
+    >>> of_class(str, "a text").read("3.5", "spark")
+    '3.5'
+    """
 
     def read(value: Any, name: str) -> Any:
-        if not isinstance(value, str | Path | noun):
+        is_blank = isinstance(value, str) and not is_path and not value.strip()
+        if is_blank or not isinstance(value, noun):
             raise not_expected(name, value, expected)
         return value
 
-    return ReadBy(read, is_path=True)
+    return ReadBy(read, is_path=is_path)
 
 
-FLAG = ReadBy(_flag)
+FLAG = of_class(bool, "True or False")
 READ_LATER = ReadBy(lambda value, _name: value)
 PATH_READ_LATER = ReadBy(READ_LATER.read, is_path=True)
 TASK_CORES = InRange(

@@ -59,6 +59,7 @@ class DeadlinePlan(Result):
     target: ClassVar[None] = None
     prediction: ClassVar[None] = None
     memory: ClassVar[None] = None
+    query_options: ClassVar[Mapping[str, str]] = {}
     feasible: bool
     deadline: Deadline
     nodes: int
@@ -109,10 +110,6 @@ class DeadlinePlan(Result):
     @property
     def cost(self) -> float | None:
         return self.run.cost_per_run
-
-    @property
-    def query_options(self) -> Mapping[str, str]:
-        return {}
 
     @property
     def provenance(self) -> Provenance:

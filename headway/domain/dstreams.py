@@ -110,6 +110,7 @@ class DStreamsPlan(Result):
     ends: ClassVar[Literal[False]] = False
     prediction: ClassVar[None] = None
     memory: ClassVar[None] = None
+    query_options: ClassVar[Mapping[str, str]] = {}
     feasible: bool
     target: Target = field(metadata={"key": None})
     rate_per_s: float | None = field(
@@ -154,10 +155,6 @@ class DStreamsPlan(Result):
     @property
     def planned_s(self) -> float:
         return self.point.planned_s
-
-    @property
-    def query_options(self) -> Mapping[str, str]:
-        return {}
 
     @property
     def provenance(self) -> Provenance:

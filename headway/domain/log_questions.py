@@ -51,7 +51,10 @@ class LogsQuestion(Question):
         is_rare=True,
     )
     master: str = argument_of(
-        values.text_of(), "Spark master for reading the logs.", default=DEFAULT_MASTER, is_rare=True
+        values.of_class(str, "a text"),
+        "Spark master for reading the logs.",
+        default=DEFAULT_MASTER,
+        is_rare=True,
     )
     conf: tuple[tuple[str, str], ...] = argument_of(
         values.ReadBy(_properties, parse=parse_property),

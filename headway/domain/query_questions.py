@@ -31,7 +31,9 @@ class WindowsQuestion(RunQuestion):
         is_first=True,
     )
     queries: str | Path | None = argument_of(
-        values.file_of("the path of a spec file of the kind SharedWindows"),
+        values.of_class(
+            str | Path, "the path of a spec file of the kind SharedWindows", is_path=True
+        ),
         "Spec file of the kind SharedWindows: several queries on one stream, each with its "
         "windows.",
         is_first=True,
@@ -57,7 +59,8 @@ class OrderedQuestion(RunQuestion):
     key_type: KeyType | None = as_in(PlanQuestion, "key_type")
     total_rows: float | None = as_in(PlanQuestion, "total_rows")
     stage: str | None = argument_of(
-        values.text_of(), "Stage after an exchange; by default the one with the most work."
+        values.of_class(str, "a text"),
+        "Stage after an exchange; by default the one with the most work.",
     )
 
 
@@ -84,7 +87,9 @@ class SimulateQuestion(Question):
     """What a simulation is asked for."""
 
     rate_trace: RateTrace | str | Path | None = argument_of(
-        values.file_of("the path of a CSV or JSON file, or a RateTrace", RateTrace),
+        values.of_class(
+            str | Path | RateTrace, "the path of a CSV or JSON file, or a RateTrace", is_path=True
+        ),
         "CSV file with the columns time and rate, or JSON: the answer of a Prometheus range "
         "query, or the progress of a query, one object per line; required for a plan.",
         not_for=_NOT_FOR_PIPELINES,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import field
+from typing import ClassVar, Literal
 
 from headway.domain.checks import require_count, require_seconds
 from headway.domain.configuration import TaskCores, check_task_cores, task_slots
@@ -47,7 +48,7 @@ class RealTimeSetting:
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class RealTimePrediction(Result):
-    """Prediction for a query in Real-Time Mode.
+    """Prediction for a query in Real-Time Mode, of which no profile contains runs yet.
 
     ``tuple_latency`` is from the source to the sink, with 90% intervals; None if the backlog grows.
     Its mean is the sum of ``path_s``, of ``stage_mean_s``, which includes the wait in the shuffle
@@ -57,6 +58,7 @@ class RealTimePrediction(Result):
     """
 
     result_kind = "real-time-prediction"
+    calibrated: ClassVar[Literal[False]] = False
     stable: bool = field(metadata={"then": {"calibrated": "calibrated"}})
     rate_per_s: float
     sustainable_rate_per_s: float
@@ -70,11 +72,6 @@ class RealTimePrediction(Result):
     busy_ratio: Mapping[str, float] = field(metadata={"key": "busy"})
     setting: RealTimeSetting = field(metadata={"key": "configuration"})
     stage_work: Mapping[str, str] = field(default_factory=dict)
-
-    @property
-    def calibrated(self) -> bool:
-        """Whether it is calibrated: no profile contains runs of Real-Time Mode yet."""
-        return False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
