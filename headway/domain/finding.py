@@ -13,8 +13,7 @@ class FindingCode(StrEnum):
     """What kind of finding it is; its numbers are named beside it."""
 
     OVER_CAPACITY = "over_capacity"
-    """``rate_per_s``, ``stable_up_to_per_s``; ``is_sure`` is 0 if durations at the low end of their
-    range are short enough."""
+    """``rate_per_s``, ``stable_up_to_per_s``; ``is_sure`` is 0 if shorter durations may do."""
     TOO_CLOSE_TO_SATURATION = "too_close_to_saturation"
     """``rate_per_s``, ``utilization_ratio``, ``offered_load_ratio``, ``told_up_to_per_s``,
     ``stable_up_to_per_s``."""
@@ -40,19 +39,14 @@ class FindingCode(StrEnum):
     STATE_BREAKS_PROMISE = "state_breaks_promise"
     """``missed_after_s``, ``growth_per_s``, ``state_rows``, ``state_rows_then``."""
     BATCHES_GROW = "batches_grow"
-    """``first_s`` and ``last_s`` of a batch in the profiled run, ``span_s`` between them,
-    ``is_same_load`` and ``is_foreseeable`` (1 or 0)."""
+    """``first_s``, ``last_s``, ``span_s``, ``is_same_load``, ``is_foreseeable`` of its growth."""
     GROWTH_CAUSE = "growth_cause"
-    """``first_s``, ``last_s`` of a batch, ``part_first_s``, ``part_last_s``, and if they grew
-    ``state_first_rows``, ``state_last_rows``, ``largest_first_share``, ``largest_last_share``,
-    ``gc_first_s``, ``gc_last_s``; named: ``part``, and ``causes`` as of `GrowthCause`."""
+    """Times, and what grew with them, of `DurationGrowth`; named: ``part`` and ``causes``."""
     GROWTH_ENDS_PROMISE = "growth_ends_promise"
     """``span_s`` of the profiled growth, ``part_rise_ratio``, ``held_s`` after the run, and
     ``is_missed`` after that (1), or not known (0); named: ``part``, ``until``."""
     SLOW_GROWTH = "slow_growth"
-    """``span_s`` in which it was seen, ``rise_per_day`` with the ends of its 90% interval,
-    ``rise_low_per_day`` and ``rise_high_per_day``, ``every_batches``; named: ``part`` and
-    ``measure``."""
+    """``span_s``, rises and ``every_batches`` of `SlowGrowth`; named: ``part``, ``measure``."""
     SLOW_GROWTH_ENDS_PROMISE = "slow_growth_ends_promise"
     """``held_s`` after the profiled run; named: ``until``, the day."""
     OUTAGE_SURVIVED = "outage_survived"

@@ -102,10 +102,8 @@ class WarmUp:
         return self.points[-1].duration_ratio
 
 
-#: What grew together with the batches: rows of the state; the share of rows in the largest
-#: task, as with few keys that get most rows; time of a stage's tasks in garbage collection; time to
-#: list the files of the source; time of the driver in addBatch with a file sink, which keeps a log
-#: of all its files; time to write the files of the checkpoint.
+#: What grew together with the batches. A sink log is that of a file sink, which keeps all its files
+#: and is read in addBatch.
 GrowthCause: TypeAlias = Literal[
     "state_rows", "largest_task", "gc", "listing", "sink_log", "checkpoint"
 ]

@@ -186,7 +186,6 @@ class DuringBurst:
 
     @classmethod
     def parse(cls, text: str) -> DuringBurst:
-        """Read the target as `Target.parse` does."""
         target, _, burst = text.partition(" during ")
         return cls(target=Target.parse(target), burst=_part_of(text, Burst.parse, burst))
 
@@ -216,7 +215,6 @@ class CatchUp:
 
     @classmethod
     def parse(cls, text: str) -> CatchUp:
-        """Read the target as `Target.parse` does."""
         match = re.fullmatch(
             r"\s*catch_up\s*<=?\s*(?P<limit>.+?)\s+after\s+(?P<after>.+?)\s*", text
         )
@@ -265,7 +263,6 @@ class Deadline:
 
     @classmethod
     def parse(cls, text: str) -> Deadline:
-        """Read the target as `Target.parse` does."""
         match = re.fullmatch(r"\s*deadline\s*<=?\s*(?P<limit>.+?)\s*", text)
         if match is None:
             raise InputError(f"{text!r} is not a target; expected e.g. 'deadline <= 10m'")
