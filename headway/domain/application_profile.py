@@ -90,7 +90,6 @@ class RecordedStage:
 
     @property
     def task_time_s(self) -> float:
-        """Time of all tasks that finished [s]."""
         return self.task_mean_s * self.num_finished
 
 

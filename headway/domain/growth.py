@@ -237,7 +237,6 @@ class SlowGrowth:
 
     @property
     def is_certain(self) -> bool:
-        """Whether the whole interval is growth."""
         return self.rise_low_per_day > 0.0
 
     @property

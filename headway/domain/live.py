@@ -190,7 +190,6 @@ class Expectation:
     back_within_s: float
 
     def is_kept(self, mean_duration_s: float) -> bool:
-        """Whether batches since the change are within the upper end of the expected duration."""
         return mean_duration_s <= self.duration_s.high
 
 

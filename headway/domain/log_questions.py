@@ -15,7 +15,6 @@ LogEngine: TypeAlias = Literal["auto", "in-process", "spark"]
 
 
 def parse_property(text: str) -> tuple[str, str]:
-    """The name and the value of a Spark property, as spark-submit takes it."""
     name, equals, value = text.partition("=")
     if not equals or not name.startswith("spark."):
         # The rest of it may be a secret.

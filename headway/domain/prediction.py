@@ -135,7 +135,6 @@ class Prediction(Result):
     stability_is_sure: bool = field(default=True, metadata={"key": None})
 
     def latency(self, metric: Metric) -> LatencyDistribution | None:
-        """The distribution for a target of the metric; None if there is none."""
         if metric is Metric.BATCH:
             return self.batch_duration
         return self.window_latency if metric is Metric.WINDOW else self.tuple_latency

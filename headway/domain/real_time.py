@@ -102,7 +102,6 @@ class RealTimePlan(Result):
 
     @property
     def code_options(self) -> Mapping[str, str]:
-        """Settings in the code of the query."""
         trigger = spark_trigger_text(self.setting.batch_length_s)
         return {"outputMode": "update", "trigger.realTime": trigger}
 

@@ -134,7 +134,6 @@ class TunerState:
     why: str = ""
 
     def is_blocked(self, now: Configuration, then: Configuration, at_s: float) -> bool:
-        """Whether a change was undone not long ago."""
         return any(
             (blocked_change.now, blocked_change.then) == (now, then)
             and at_s < blocked_change.until_s

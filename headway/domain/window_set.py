@@ -150,7 +150,6 @@ def _whole_ms(text: str, window_text: str) -> int:
 
 
 def _in_words(duration_ms: int) -> str:
-    """In the largest unit that leaves no fraction."""
     for unit in ("d", "h", "min", "s"):
         unit_ms = s_to_ms(parse_duration_s(f"1{unit}"))
         if duration_ms % unit_ms == 0:

@@ -169,7 +169,6 @@ def _require_new(key: str | int, earlier_keys: Collection[str | int], where: str
 
 
 def _typed(key: object, kind: str, where: str) -> str | int:
-    """The key in Spark's type."""
     if kind == "string":
         if not isinstance(key, str):
             raise InputError(

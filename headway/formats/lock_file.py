@@ -145,7 +145,6 @@ class Lock:
         return (*self.jobs, *self.batch_jobs)
 
     def of(self, name: str) -> AnyLocked | None:
-        """The locked plan of a job."""
         return next((job for job in self.all_jobs if job.name == name), None)
 
 

@@ -151,5 +151,4 @@ def _schema_of(document: Document) -> Plain:
 
 
 def _fault(document: Document, message: str, route: Route = ("schema",)) -> InputError:
-    """A fault of a file's schema, with its position."""
     return InputError(str(Fault(document.value_mark(route), route, message)))

@@ -87,7 +87,6 @@ def _put(handle: int, data: bytes) -> None:
 
 
 def _take_after(handle: int, old_stat: os.stat_result) -> None:
-    """Owner, group and mode of the file before."""
     new_stat = os.fstat(handle)
     mode = stat.S_IMODE(old_stat.st_mode)
     if (new_stat.st_uid, new_stat.st_gid) != (old_stat.st_uid, old_stat.st_gid):

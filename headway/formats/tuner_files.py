@@ -152,7 +152,6 @@ class TunerLock:
         raise TunerLockedError(f"{self._path}: another tuner was faster; this one does not start")
 
     def _require_left_behind(self) -> None:
-        """Refuse a lock whose tuner is alive."""
         holder = self._holder()
         if holder is None:
             return
@@ -258,7 +257,6 @@ def explained_change(path: Path, number: int) -> ExplainedChange:
 
 
 def _decisions(path: Path) -> list[dict[str, object]]:
-    """The lines of a tuner's log, or of the log beside its state."""
     log = audit_file(path) if path.suffix == ".json" else path
     if not log.is_file():
         raise InputError(f"{log}: no such file; expected the log of a tuner, e.g. NAME.tuner.jsonl")

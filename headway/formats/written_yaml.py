@@ -106,7 +106,6 @@ class _Lines:
         return mapping
 
     def _value(self, text: str) -> Any:
-        """What a line says from here to its end."""
         if text[:1] in _CLOSED_BY:
             value, end = self._on_one_line(text)
         elif text.startswith("'"):
@@ -160,7 +159,6 @@ class _Lines:
         return (items if is_list else mapping), at + 1
 
     def _plain(self, text: str) -> Any:
-        """An unquoted scalar."""
         first, is_number = text[:1], text[:1] in "-." and text[1:2].isdigit()
         if not (first.isalnum() or is_number or (first and first in _FIRST_OF_PLAIN)):
             raise _OtherFormError

@@ -193,7 +193,6 @@ def _edits(text: str, node: Any, changes: Mapping[str, Tree], name: str) -> Iter
 
 
 def _edits_of_items(text: str, node: Any, changes: Mapping[str, Tree], name: str) -> Iterable[Edit]:
-    """Changes below items of a list; the keys are their places in it."""
     for index, value in changes.items():
         if not (index.isdecimal() and int(index) < len(node.value)):
             line = node.start_mark.line + 1

@@ -198,7 +198,6 @@ def _nodes(root: Any) -> Iterator[Any]:
 
 
 def _parts(node: Any) -> list[Any]:
-    """The nodes right below a list or a mapping."""
     if isinstance(node, yaml.SequenceNode):
         return list(node.value)
     return [part for pair in node.value for part in pair]

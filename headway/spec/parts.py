@@ -149,7 +149,6 @@ def store_price(store: CheckpointStore, catalog: NodeCatalog | None = None) -> S
 def _node_type(
     node: NodeEntry, cores: int, memory_bytes: int, reserved_by: str, currency: str
 ) -> NodeType:
-    """The node with the cores and the memory that are left of it."""
     return NodeType(
         name=node.name,
         cores=cores,

@@ -64,7 +64,6 @@ class Number:
 
 
 def whole(*, low: int, high: int = MOST_INT) -> Number:
-    """A whole number between bounds, both included."""
     upper = "" if high == MOST_INT else f", at most {high}"
     words = f"a whole number, at least {low}{upper}"
     return Number(words=words, low=low, high=high, is_whole=True)
