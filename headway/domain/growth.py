@@ -6,7 +6,7 @@ import math
 from itertools import pairwise
 from typing import Literal, TypeAlias
 
-from headway.domain.checks import require_not_negative
+from headway.domain.checks import require_not_negative, values_of
 from headway.domain.finding import Finding, FindingCode
 from headway.lazy_classes import dataclass
 
@@ -41,13 +41,8 @@ class StateLoad:
     replay_s: float | None = None
 
     def __post_init__(self) -> None:
-        require_not_negative(
-            "state that was loaded",
-            rows=self.rows,
-            replayed_rows=self.replayed_rows,
-            load_s=self.load_s,
-            replay_s=self.replay_s,
-        )
+        times_and_rows = values_of(self, "rows replayed_rows load_s replay_s")
+        require_not_negative("state that was loaded", **times_and_rows)
         if self.num_stores < 1:
             raise ValueError(f"state that was loaded: {self.num_stores} stores; expected 1 or more")
 
@@ -70,11 +65,7 @@ class WarmUp:
     executor_wait_s: float = 0.0
 
     def __post_init__(self) -> None:
-        require_not_negative(
-            "warm-up",
-            first_batch_extra_s=self.first_batch_extra_s,
-            executor_wait_s=self.executor_wait_s,
-        )
+        require_not_negative("warm-up", **values_of(self, "first_batch_extra_s executor_wait_s"))
         ages_s = [self.start_age_s, *(point.jvm_age_s for point in self.points), self.steady_age_s]
         if not self.start_age_s > 0 or ages_s != sorted(ages_s):
             raise ValueError("warm-up: expected positive ages, from start_age_s to steady_age_s")
@@ -111,8 +102,8 @@ GrowthCause: TypeAlias = Literal[
 
 def _numbers(growth: DurationGrowth | SlowGrowth, names: str) -> dict[str, float]:
     """Some fields of a growth, without those that are not recorded."""
-    numbers = {name: getattr(growth, name) for name in names.split()}
-    return {name: float(number) for name, number in numbers.items() if number is not None}
+    numbers = values_of(growth, names).items()
+    return {name: float(number) for name, number in numbers if number is not None}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,13 +143,8 @@ class DurationGrowth:
     autocorrelation: float | None = None
 
     def __post_init__(self) -> None:
-        require_not_negative(
-            "growth",
-            first_s=self.first_s,
-            part_first_s=self.part_first_s,
-            part_last_s=self.part_last_s,
-            part_rise_ratio=self.part_rise_ratio,
-        )
+        times_s = values_of(self, "first_s part_first_s part_last_s part_rise_ratio")
+        require_not_negative("growth", **times_s)
         if not (self.last_s > self.first_s and self.span_s > 0):
             raise ValueError(
                 f"growth from {self.first_s:g} s to {self.last_s:g} s in {self.span_s:g} s; "

@@ -6,7 +6,7 @@ import math
 from dataclasses import replace
 from typing import Literal, TypeAlias
 
-from headway.domain.checks import require_count, require_not_negative, require_spread
+from headway.domain.checks import require_count, require_not_negative, require_spread, values_of
 from headway.domain.source_tasks import Coalescing, SourceTasks
 from headway.domain.writes import CheckpointStore
 from headway.lazy_classes import dataclass
@@ -115,6 +115,9 @@ class StageResources:
             )
 
 
+_COSTS = "task_fixed_s task_per_row_s task_per_partition_s task_per_state_row_s"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StageProfile:
     """One stage of the batch and the costs of its tasks.
@@ -166,14 +169,7 @@ class StageProfile:
                 f"stage {self.name}: hot_share_ratio is {self.hot_share_ratio}; "
                 "expected 0 or more, below 1"
             )
-        require_not_negative(
-            f"stage {self.name}",
-            level=self.level,
-            task_fixed_s=self.task_fixed_s,
-            task_per_row_s=self.task_per_row_s,
-            task_per_partition_s=self.task_per_partition_s,
-            task_per_state_row_s=self.task_per_state_row_s,
-        )
+        require_not_negative(f"stage {self.name}", **values_of(self, f"level {_COSTS}"))
         require_spread(f"stage {self.name}", task_noise_ratio=self.task_noise_ratio)
 
     @property
@@ -227,11 +223,7 @@ class StageProfile:
 
     def with_task_times(self, ratio: float) -> StageProfile:
         return replace(
-            self,
-            task_fixed_s=ratio * self.task_fixed_s,
-            task_per_row_s=ratio * self.task_per_row_s,
-            task_per_partition_s=ratio * self.task_per_partition_s,
-            task_per_state_row_s=ratio * self.task_per_state_row_s,
+            self, **{name: ratio * time_s for name, time_s in values_of(self, _COSTS).items()}
         )
 
     def row_makespan_ratio(self, num_tasks: int, num_slots: int) -> float | None:  # noqa: ARG002
