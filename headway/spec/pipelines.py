@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TypeVar
 
 from headway.assumptions.planning import PIPELINE_PERIODS_S
+from headway.domain.checks import values_of
 from headway.errors import InputError
 from headway.models.pipeline.parameters import (
     Finalizing,
@@ -87,9 +88,7 @@ def _setting(pipeline: MicroBatchPipeline, entry: PipelineSettingEntry) -> Pipel
         mappers_per_node=entry.mappers,
         reducers_per_node=entry.reducers,
         num_distributors=pipeline.distributors,
-        input_period_s=entry.input_period_s,
-        shuffle_period_s=entry.shuffle_period_s,
-        poll_period_s=entry.poll_period_s,
+        **values_of(entry, "input_period_s shuffle_period_s poll_period_s"),
     )
 
 
@@ -102,8 +101,7 @@ def _round(
             map_per_row_s=round_entry.map_s,
             reduce_per_row_s=round_entry.reduce_s,
             outputs_per_row=round_entry.outputs,
-            input_row_bytes=round_entry.input_row_bytes,
-            shuffle_row_bytes=round_entry.shuffle_row_bytes,
+            **values_of(round_entry, "input_row_bytes shuffle_row_bytes"),
             shuffle_fixed_s=round_entry.packing_s,
             fetch_fixed_s=round_entry.per_poll_s,
             batch_fixed_s=round_entry.per_batch_s,
@@ -128,10 +126,8 @@ def _round(
         state=None
         if state is None
         else ReducerState(
-            memory_bytes=state.memory_bytes,
-            key_bytes=state.key_bytes,
             num_keys=state.keys,
             exponent=state.zipf,
-            on_disk_s=state.on_disk_s,
+            **values_of(state, "memory_bytes key_bytes on_disk_s"),
         ),
     )

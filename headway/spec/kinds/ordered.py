@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import get_args
 
 import headway.spec.forms.quantities as values
+from headway.domain.checks import values_of
 from headway.domain.ordered import (
     Operator,
     OperatorType,
@@ -80,13 +81,10 @@ class OperatorEntry:
     def operator(self) -> Operator:
         keys = self.keys
         return Operator(
-            name=self.name,
-            type=self.type,
-            cost_s=self.cost_s,
+            **values_of(self, "name type cost_s queue"),
             cost_spread_ratio=self.spread_ratio,
             selectivity_ratio=self.selectivity,
             partitions=self.partitions or 1,
-            queue=self.queue,
             num_keys=None if keys is None else keys.number,
             exponent=0.0 if keys is None else keys.zipf,
         )
@@ -191,8 +189,6 @@ class OrderedPipeline:
         return Pipeline(
             operators=tuple(operator.operator() for operator in self.operators),
             num_workers=self.workers,
-            slice_s=self.slice_s,
-            rate_per_s=self.rate_per_s,
             reordering=self.reorder,
-            compare=self.compare,
+            **values_of(self, "slice_s rate_per_s compare"),
         )
