@@ -26,18 +26,15 @@ MOST_STAGES = 100
 class RecordedStage:
     """One stage as it ran, over all its attempts; times and sums are of the tasks that finished.
 
-    ``id`` is Spark's number of the stage. ``parents`` are the positions, in the profile's list, of
-    the stages that it had to wait for; a stage in between that is not listed is replaced by its own
-    parents. ``job`` is the first job that needed the stage: jobs follow each other as the driver's
-    program submits them, which ``parents`` do not show, and under adaptive execution each stage of
-    a query is a job of its own. ``work`` are its operators in words, None if unknown.
+    ``parents`` are the positions, in the profile's list, of the stages that it had to wait for; a
+    stage in between that is not listed is replaced by its own parents. ``job`` is the first job
+    that needed the stage: jobs follow each other as the driver's program submits them, and under
+    adaptive execution each stage of a query is a job of its own.
 
     ``task_fixed_s`` of the mean is outside the executor's run: launch, deserialization, sending the
-    result. ``task_sd_s`` is None for a single task. Rows are those from files and from the stages
-    around it; ``largest_task_ratio`` is rows of the largest task over those of the mean task, None
-    if nothing was read. ``peak_task_bytes`` is the execution memory of a task. The last three are
-    shares of the time that tasks ran on the executor, None if not recorded; ``cpu_ratio`` does not
-    include the Python workers.
+    result. Rows are those from files and from the stages around it. The last three are shares of
+    the time that tasks ran on the executor; ``cpu_ratio`` does not include the Python workers. What
+    is None was not recorded, or there was nothing to measure.
     """
 
     id: int
@@ -120,14 +117,12 @@ class Spread:
 class DStreamsProfile:
     """The batches of a DStreams application, which a clock starts and a queue holds.
 
-    ``batch_interval_s`` is the most frequent distance of batch times; None if there is only one
-    batch. Times are without warm-up and without the incomplete batches, of which a stage failed or
-    a part is missing from the log. Each of ``num_receivers`` occupies a core for good.
+    ``batch_interval_s`` is the most frequent distance of batch times, if there are several. Times
+    are without warm-up and incomplete batches. Each of ``num_receivers`` occupies a core for good.
     ``processing_time`` is from the submission of a batch's first stage to the completion of its
     last, ``scheduling_delay`` from a batch's own time to that submission. ``rows_per_batch`` are
     mean rows of the job with the most rows in each batch, since every output operation reads the
-    rows again; None if Spark counted none. Stages of the profile are means over typical batches,
-    which have the same.
+    rows again. Stages of the profile are means over typical batches, which have the same.
     """
 
     batch_interval_s: float | None = None
@@ -157,14 +152,11 @@ class ApplicationProfile(Result):
     """Everything that is known of one batch or DStreams application.
 
     ``started`` is an instant in UTC, ``driver_only_s`` the time in which no stage ran (receivers
-    aside), ``num_jobs_failed`` the jobs of which a stage failed for good.
-
-    ``stages`` are the heaviest by task time, at most `MOST_STAGES`, in order of submission, none
-    before its parents; for DStreams those of a typical batch: means over its batches, numbered by
-    position, timed from the submission of the first. ``other_stages`` sums up all others, for
-    DStreams all that ran outside the typical batches. ``declared`` are the figures that people
-    stated if nothing ran; the cluster and the times of the stages then follow from them. Growth is
-    looked for in streaming queries only, and no batch job has a backlog.
+    aside), ``num_jobs_failed`` the jobs of which a stage failed for good. ``stages`` are the
+    heaviest by task time, at most `MOST_STAGES`, in order of submission, none before its parents;
+    for DStreams those of a typical batch: means, numbered by position, timed from the submission of
+    the first. ``other_stages`` sums up all others, for DStreams all that ran outside the typical
+    batches. If nothing ran, cluster and stages follow from ``declared`` figures.
     """
 
     result_kind = "application-profile"

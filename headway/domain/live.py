@@ -65,9 +65,8 @@ class Signal:
     ``at_s`` is on any clock that only goes forward. ``arrived_rows`` had arrived since any fixed
     moment, by the offsets of the source, which was asked at ``arrived_at_s``: before the batch that
     reported them; None: now. ``backlog_rows`` had arrived and were in no batch when the last one
-    began. Both are None if unknown. ``executors`` are the requested ones, of which ``num_pending``
-    are being started. ``batch`` is the one that has just ended, None for a tick. ``silent_s`` is
-    how long the current, unreported batch has been running.
+    began. Of the requested ``executors``, ``num_pending`` are being started. The current,
+    unreported batch has been running for ``silent_s``.
     """
 
     at_s: float

@@ -81,17 +81,16 @@ class _StreamAnswer(Result):
 
     What explains the setting is computed when it is first read.
 
-    ``planned_latency_s`` is the latency of the target at the planned confidence, so above the
-    predicted one. ``chosen`` is the plan's own setting with its own maximum rate within target; a
-    point of the ``frontier`` with as many nodes may be of another setting that carries more:
-    ``most_on_nodes`` is that point alone, which takes no search among more nodes. ``first_advice``
-    is the first of ``advice`` alone. ``also`` are further targets. ``refused_node_types`` has the
-    reason for each unsuitable one. ``declared`` are the figures of a plan that was not made from a
+    ``planned_latency_s`` is the latency of the target at the planned confidence. ``chosen`` is the
+    plan's own setting with its own maximum rate within target; a point of the ``frontier`` with as
+    many nodes may be of another setting that carries more: ``most_on_nodes`` is that point alone,
+    which takes no search among more nodes, as ``first_advice`` is the first of ``advice`` alone.
+    ``also`` are further targets. ``declared`` are the figures of a plan that was not made from a
     profiled run. ``kept_probability`` is that of all targets together (P23); None in files of
-    earlier versions. ``skew`` is the effect of the heaviest key on its stage, if one is known to be
-    heavy. ``rates`` are plans for other rates in short, if no rate was given. ``cost_per_hour`` is
-    that of the nodes alone; ``writes`` and ``driver`` are None if the setting is not stable, or in
-    files of earlier versions.
+    earlier versions. ``skew`` is the effect of a heavy key on its stage. ``rates`` are plans for
+    other rates in short, if no rate was given. ``cost_per_hour`` is that of the nodes alone;
+    ``writes`` and ``driver`` are None if the setting is not stable, or in files of earlier
+    versions.
     """
 
     result_kind = "plan"

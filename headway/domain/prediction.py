@@ -101,16 +101,15 @@ class Prediction(Result):
     """Prediction for a configuration under given arrivals.
 
     The latencies are None if the setting is not stable; ``sustainable_rate_per_s`` is the highest
-    rate at which it is. They are also None if it is too close to saturation to predict them,
-    whether its rate is within what is stable or slightly above; ``findings`` then say so.
-    ``overrun_probability`` is the share of batches that take longer than their trigger interval.
+    rate at which it is. They are also None if it is too close to saturation to predict them, on
+    either side of what is stable; ``findings`` then say so. ``overrun_probability`` is the share of
+    batches that take longer than their trigger interval.
 
     ``utilization_ratio`` is the share of time that the query is busy, however it is triggered;
     ``offered_load_ratio`` is the processing time that one second of input adds; it must be below 1.
 
     ``phases_s`` splits the mean tuple latency. ``next_run`` is the run that would narrow it most.
-    ``stage_work`` says what the stages among the phases compute, if the log names it. ``restart``
-    is the expected time to start again, if a start is on record; a plan has its own.
+    ``restart`` is the expected time to start again, if a start is on record; a plan has its own.
     ``stability_is_sure``: one that is stable is so at the high end of durations, too.
     """
 

@@ -15,9 +15,9 @@ class ObservedSetting:
     """One query run that the profile was fitted to.
 
     ``updated_rows`` is the mean number of state rows that a batch wrote,
-    ``written_files_per_batch`` that of files that the actions of `foreachBatch` wrote, if the log
-    shows it. ``concurrent_batches`` are those of all queries of the application that ran on average
-    while its own did.
+    ``written_files_per_batch`` of files that the actions of `foreachBatch` wrote.
+    ``concurrent_batches`` are those of all queries of the application that ran on average while its
+    own did.
     """
 
     query_id: str
@@ -122,9 +122,8 @@ class Share:
 class Coverage:
     """Contents of a log of an application, compared with what its own events imply.
 
-    Tasks are expected from their stages, stages from their jobs, batches from the numbers of those
-    around, executors from the tasks that ran on them. ``damaged_lines`` could not be read,
-    ``unknown_events`` are of kinds that Spark does not write, ``lost_events`` are recorded as lost,
+    Tasks are expected from their stages, stages from their jobs, batches from the numbers around,
+    executors from their tasks. ``unknown_events`` are of kinds that Spark does not write,
     ``missing_parts`` are files of a rolling log, ``passed_over_batches`` were skipped to limit the
     recorder's costs.
     """

@@ -77,8 +77,7 @@ class QueryState:
     ``closing_s`` is when the row that closes the next window is expected, or when it arrived;
     ``emits`` says that a window is closed and waits for the batch that emits it. ``duration_s`` is
     predicted for the next batch, ``pair_s`` for the next two, at an upper quantile.
-    ``window_limit_s`` counts from ``closing_s``, ``row_limit_s`` from ``oldest_unread_s``. The next
-    batch is predicted to emit ``output_rows``, and to remove ``removed_rows`` from the state.
+    ``window_limit_s`` counts from ``closing_s``, ``row_limit_s`` from ``oldest_unread_s``.
     ``num_batches`` is more than one if a rate limit left rows behind.
     """
 

@@ -92,8 +92,8 @@ class Kind:
     sheet without its details. ``main`` is the path of keys to the list in the data that is the
     table, or the function that makes the rows; empty if every figure is a row. ``tables`` are
     further ones by name, made of a result and of the profile behind it, if given. ``charts`` are
-    drawn in notebooks, where the sheet has none. With ``is_read_back`` the data become a result
-    again; those of others contain the sheet.
+    drawn in notebooks. With ``is_read_back`` the data become a result again; those of others
+    contain the sheet.
     """
 
     sheet: Callable[[Any], Sheet]

@@ -16,11 +16,10 @@ from headway.lazy_classes import dataclass
 class LiveBatch:
     """A micro-batch of a running query, as its progress reports it.
 
-    Instants are since 1970; ``committed_s`` is when its rows were committed. ``position_rows`` is
-    how far it has read its sources, in rows since their beginning, ``available_rows`` how far they
-    had come when it was planned; None for sources whose offsets count something else, or are
-    unknown. ``num_cores`` are those of the executors then, of which the oldest began at
-    ``jvm_started_s``.
+    Instants are since 1970. ``position_rows`` is how far it has read its sources, in rows since
+    their beginning, ``available_rows`` how far they had come when it was planned; None for sources
+    whose offsets count something else. ``num_cores`` are those of the executors then, of which the
+    oldest began at ``jvm_started_s``.
     """
 
     query_id: str

@@ -33,12 +33,11 @@ _HEADING = (
 class Locked:
     """What was planned for one streaming job when the lock was written.
 
-    ``targets`` are for people; ``promises`` are compared, and missing in locks of earlier versions.
-    ``batch_duration_s`` is the mean that its profile predicted for these settings, ``phases_s`` how
-    the mean latency was split. ``core_speed_ratio`` is present if cores are not as fast as the
-    profiled ones, ``from_start`` if the plan is for batches of a fresh JVM,
-    ``requests_cost_per_hour`` if write requests have a price. Jobs of any kind are compared by
-    ``cost`` and ``planned_s``; ``cost_of`` and ``planned_of`` say of what these are.
+    ``promises`` are compared, not ``targets``, and missing in locks of earlier versions. The mean
+    ``batch_duration_s`` was predicted for these settings, ``phases_s`` split the mean latency.
+    ``core_speed_ratio`` is present if cores are not as fast as the profiled ones, ``from_start`` if
+    the plan is for batches of a fresh JVM. Jobs of any kind are compared by ``cost`` and
+    ``planned_s``; ``cost_of`` and ``planned_of`` say of what these are.
     """
 
     ends: ClassVar[Literal[False]] = False
