@@ -26,18 +26,12 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, TypeAlias
 
+import headway.units as units
 from headway.domain import RateTrace
 from headway.errors import InputError, argument
 from headway.formats.own_files import parse_json, read_text
 from headway.formats.yaml_document import shown
 from headway.limits import LARGEST_NUMBER, LONGEST_S
-from headway.units import (
-    HOURS_PER_DAY,
-    S_PER_HOUR,
-    parse_duration_s,
-    parse_rate_per_s,
-    parse_size_bytes,
-)
 
 _WORDS = "a CSV file with the columns time and rate, and lines such as 10m,60k/s"
 _JSON_WORDS = (
@@ -48,8 +42,8 @@ Sample: TypeAlias = tuple[float, float]
 
 _TIME_COLUMNS = ("time", "time_s", "timestamp", "t")
 _RATE_COLUMNS = ("rate", "rate_per_s")
-_S_PER_DAY = HOURS_PER_DAY * S_PER_HOUR
-_LARGEST_BYTES = parse_size_bytes("64m")
+_S_PER_DAY = units.HOURS_PER_DAY * units.S_PER_HOUR
+_LARGEST_BYTES = units.parse_size_bytes("64m")
 _MOST_LINES = 1_000_000
 
 
@@ -93,7 +87,7 @@ class WrittenTrace:
         """
         if not any(self.rates_per_s):
             raise InputError(f"{self.name}: no rate above 0; expected {_WORDS}")
-        peaks: list[float | None] = [None] * HOURS_PER_DAY
+        peaks: list[float | None] = [None] * units.HOURS_PER_DAY
         ends_s = (*self.times_s[1:], self.times_s[-1])
         for begin_s, end_s, rate_per_s in zip(self.times_s, ends_s, self.rates_per_s, strict=True):
             for hour in _hours(self.since_midnight_s + begin_s, self.since_midnight_s + end_s):
@@ -195,7 +189,7 @@ def _column(columns: Sequence[str], names: Sequence[str], where: str) -> int:
 
 def _moment(text: str, where: str) -> tuple[float, float, bool]:
     """Seconds on the clock of the file, and since midnight, and whether the text has a date."""
-    seconds = _number(text, parse_duration_s)
+    seconds = _number(text, units.parse_duration_s)
     if math.isfinite(seconds):
         return seconds, seconds % _S_PER_DAY, False
     try:
@@ -212,7 +206,7 @@ def _moment(text: str, where: str) -> tuple[float, float, bool]:
 
 
 def _rate_per_s(text: str, where: str) -> float:
-    rate_per_s = _number(text, parse_rate_per_s)
+    rate_per_s = _number(text, units.parse_rate_per_s)
     if not 0 <= rate_per_s <= LARGEST_NUMBER:
         raise InputError(
             f"{where}: rate is {shown(text)}; expected 0 or more records per second, e.g. 800 or "
@@ -235,10 +229,10 @@ def _number(text: str, parse: Callable[[str], float]) -> float:
 
 def _hours(begin_s: float, end_s: float) -> Iterator[int]:
     """Hours of the day from one moment up to another; at least the hour of the first."""
-    first = int(begin_s // S_PER_HOUR)
-    last = max(math.ceil(end_s / S_PER_HOUR), first + 1)
-    for hour in range(first, min(last, first + HOURS_PER_DAY)):
-        yield hour % HOURS_PER_DAY
+    first = int(begin_s // units.S_PER_HOUR)
+    last = max(math.ceil(end_s / units.S_PER_HOUR), first + 1)
+    for hour in range(first, min(last, first + units.HOURS_PER_DAY)):
+        yield hour % units.HOURS_PER_DAY
 
 
 def _json_samples(text: str, name: str) -> list[Sample]:

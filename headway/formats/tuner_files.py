@@ -13,16 +13,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import headway.domain.tuner as tuner
 from headway.assumptions.tuning import LOST_AFTER_S
 from headway.domain import JobProfile
 from headway.domain.live import Proposal
-from headway.domain.tuner import (
-    TUNER_SCHEMA,
-    ChangeOutcome,
-    ExplainedChange,
-    TunerChange,
-    TunerState,
-)
 from headway.errors import HeadwayError, InputError, TunerLockedError
 from headway.formats.codec import STATE, data_of, noun_of
 from headway.formats.event_lines import tell_event
@@ -80,14 +74,14 @@ def profile_hash(profile: JobProfile) -> str:
     return hashlib.sha256(dump_profile(profile).encode()).hexdigest()[:16]
 
 
-def save_tuner(state: TunerState, path: Path) -> None:
+def save_tuner(state: tuner.TunerState, path: Path) -> None:
     """Write it atomically: the file always contains either the old or the new state."""
     # The standard library keeps infinite numbers.
     text = json.dumps(data_of(state, STATE), indent=1)
     write_text(path, text + "\n", label="the state of the tuner")
 
 
-def load_tuner(path: Path) -> TunerState | None:
+def load_tuner(path: Path) -> tuner.TunerState | None:
     """The state in a file, None without one; an InputError if it is not the state of a tuner."""
     if not os.path.lexists(path):
         return None
@@ -95,9 +89,9 @@ def load_tuner(path: Path) -> TunerState | None:
         path, expected="a tuner's state", largest_bytes=_MOST_STATE_BYTES, has_infinity=True
     )
     try:
-        state = noun_of(data, TunerState, STATE)
-        if state.schema != TUNER_SCHEMA:
-            raise InputError(f"schema is {state.schema!r}; expected {TUNER_SCHEMA}")
+        state = noun_of(data, tuner.TunerState, STATE)
+        if state.schema != tuner.TUNER_SCHEMA:
+            raise InputError(f"schema is {state.schema!r}; expected {tuner.TUNER_SCHEMA}")
     except InputError as error:
         raise InputError(
             f"{one_line(path)}: not the state of a tuner ({why_of(error)}); give another file, or "
@@ -233,7 +227,7 @@ def read_audit(path: Path) -> list[dict[str, object]]:
     return entries
 
 
-def explained_change(path: Path, number: int) -> ExplainedChange:
+def explained_change(path: Path, number: int) -> tuner.ExplainedChange:
     """A change by its number in the log of a tuner, with its reason and outcome, or InputError."""
     lines = _decisions(path)
     numbers = [_number_of(line) for line in lines]
@@ -243,17 +237,17 @@ def explained_change(path: Path, number: int) -> ExplainedChange:
         numbers_text = ", ".join(map(str, change_numbers)) or "none yet"
         raise InputError(f"{path}: no change {number}; it has {numbers_text}")
     try:
-        change = noun_of(lines[line_indices[-1]]["change"], TunerChange, STATE)
+        change = noun_of(lines[line_indices[-1]]["change"], tuner.TunerChange, STATE)
         proposal = _proposal_before(lines[: line_indices[0]], lines[line_indices[0]]["change"])
-        outcomes = [noun_of(lines[index], ChangeOutcome, STATE) for index in line_indices]
+        outcomes = [noun_of(lines[index], tuner.ChangeOutcome, STATE) for index in line_indices]
         for line in lines[line_indices[-1] + 1 :]:
             if line.get("event") in ("proposed", "restored"):
                 if line["event"] == "restored":
-                    outcomes.append(noun_of(line, ChangeOutcome, STATE))
+                    outcomes.append(noun_of(line, tuner.ChangeOutcome, STATE))
                 break
     except (KeyError, InputError) as error:
         raise InputError(f"{one_line(path)}: not the log of a tuner ({why_of(error)})") from None
-    return ExplainedChange(change=change, proposal=proposal, outcomes=tuple(outcomes))
+    return tuner.ExplainedChange(change=change, proposal=proposal, outcomes=tuple(outcomes))
 
 
 def _decisions(path: Path) -> list[dict[str, object]]:

@@ -12,20 +12,9 @@ from typing import Any, TypeAlias
 
 import yaml
 
+import headway.formats.yaml_read_back as read_back
 from headway.errors import InputError
 from headway.formats.yaml_lines import Tree, yaml_key, yaml_scalar
-from headway.formats.yaml_read_back import (
-    MERGE_TAG,
-    first_difference,
-    replaced,
-    require_no_key_twice,
-    require_no_template,
-    require_readable,
-    said_by,
-    template_hint,
-    times_reached,
-    with_changes,
-)
 
 #: Where characters start and end, and the text to put in their place.
 Edit: TypeAlias = tuple[int, int, str]
@@ -41,13 +30,13 @@ def documents_of(text: str, name: str) -> list[Any]:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         where = "1:1" if mark is None else f"{mark.line + 1}:{mark.column + 1}"
-        why = f"{error.problem or error.context}{template_hint(text)}"
+        why = f"{error.problem or error.context}{read_back.template_hint(text)}"
         raise InputError(f"{name}:{where}: not YAML: {why}") from None
     except (yaml.YAMLError, RecursionError) as error:
         raise InputError(f"{name}:1:1: not YAML that can be patched: {error}"[:300]) from None
     for node in nodes:
-        require_readable(node, name)
-        require_no_key_twice(node, name)
+        read_back.require_readable(node, name)
+        read_back.require_no_key_twice(node, name)
     return nodes
 
 
@@ -97,7 +86,7 @@ def _entries(node: Any) -> dict[str, tuple[Any, Any]]:
         return {}
     entries: dict[str, tuple[Any, Any]] = {}
     for key, value in node.value:
-        if key.tag == MERGE_TAG:
+        if key.tag == read_back.MERGE_TAG:
             sources = value.value if isinstance(value, yaml.SequenceNode) else [value]
             for source in reversed(sources):
                 entries |= _entries(source)
@@ -121,7 +110,7 @@ def patched(
       image: 'a'
       memory: "8g"
     """
-    if sum(times_reached(document, node) for document in documents) > 1:
+    if sum(read_back.times_reached(document, node) for document in documents) > 1:
         line = node.start_mark.line + 1
         raise InputError(f"{name}: the mapping of line {line} is shared by an anchor; write it out")
     edits = [
@@ -141,11 +130,11 @@ def _require_said(
     patched_text: str, documents: Sequence[Any], node: Any, changes: Mapping[str, Tree], name: str
 ) -> None:
     """Read the patched text back: the changes are in it, and everything else is unchanged."""
-    required_content = with_changes(said_by(node), changes)
-    expected = [replaced(document, node, required_content) for document in documents]
+    required_content = read_back.with_changes(read_back.said_by(node), changes)
+    expected = [read_back.replaced(document, node, required_content) for document in documents]
     try:
-        actual = [said_by(document) for document in documents_of(patched_text, name)]
-        difference = first_difference(expected, actual)
+        actual = [read_back.said_by(document) for document in documents_of(patched_text, name)]
+        difference = read_back.first_difference(expected, actual)
     except InputError as error:
         difference = str(error)
     if difference is not None:
@@ -173,7 +162,7 @@ def _edits(text: str, node: Any, changes: Mapping[str, Tree], name: str) -> Iter
                 f"{name}: {key} is shared by an anchor in line {line}; "
                 "write the value out, then patch"
             )
-        require_no_template(text, old_node, key, name)
+        read_back.require_no_template(text, old_node, key, name)
         if isinstance(value, Mapping) and isinstance(old_node, yaml.MappingNode):
             yield from _edits(text, old_node, value, name)
         elif isinstance(value, Mapping) and isinstance(old_node, yaml.SequenceNode):

@@ -5,17 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import get_args
 
+import headway.domain.ordered as ordered
 import headway.spec.forms.quantities as values
 from headway.domain.checks import values_of
-from headway.domain.ordered import (
-    Operator,
-    OperatorType,
-    QueueScheme,
-    Reordering,
-    ReorderScheme,
-    Scheduler,
-)
-from headway.domain.ordered import OrderedPipeline as Pipeline
 from headway.domain.target import Target
 from headway.formats.yaml_document import Route
 from headway.lazy_classes import dataclass
@@ -25,7 +17,7 @@ from headway.spec.kinds.pipelines import EXPONENT, LATENCY_TARGET, PER_ROW, requ
 from headway.units import parse_rate_per_s
 
 _MOST_OPERATORS = 200
-_SCHEDULER = Choice(get_args(Scheduler))
+_SCHEDULER = Choice(get_args(ordered.Scheduler))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,8 +35,8 @@ class OperatorEntry:
     """An operator of an ordered pipeline."""
 
     name: str = entry(values.NAME, "What it is called.")
-    type: OperatorType = entry(
-        Choice(get_args(OperatorType)),
+    type: ordered.OperatorType = entry(
+        Choice(get_args(ordered.OperatorType)),
         "`stateless`: any number of workers; `partitioned`: one per partition; `stateful`: one.",
     )
     cost_s: float = entry(values.DURATION, "Time of a worker per input tuple.")
@@ -61,8 +53,8 @@ class OperatorEntry:
     partitions: int | None = optional(
         values.PARTITIONS, "Number of partitions; required for a partitioned operator."
     )
-    queue: QueueScheme = entry(
-        Choice(get_args(QueueScheme)),
+    queue: ordered.QueueScheme = entry(
+        Choice(get_args(ordered.QueueScheme)),
         "How tuples queue before a partitioned operator. Default `hybrid`.",
         default="hybrid",
     )
@@ -78,9 +70,9 @@ class OperatorEntry:
             key = "keys" if self.partitions is None else "partitions"
             raise ValueError(f"{key}: only of a partitioned operator; leave it out")
 
-    def operator(self) -> Operator:
+    def operator(self) -> ordered.Operator:
         keys = self.keys
-        return Operator(
+        return ordered.Operator(
             **values_of(self, "name type cost_s queue"),
             cost_spread_ratio=self.spread_ratio,
             selectivity_ratio=self.selectivity,
@@ -115,11 +107,11 @@ def _not_above(after: str, names: list[str], index: int) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReorderingEntry(Reordering):
+class ReorderingEntry(ordered.Reordering):
     """How outputs are brought back into order, and the times of its steps."""
 
-    scheme: ReorderScheme = entry(
-        Choice(get_args(ReorderScheme)), "Default `non-blocking`.", default="non-blocking"
+    scheme: ordered.ReorderScheme = entry(
+        Choice(get_args(ordered.ReorderScheme)), "Default `non-blocking`.", default="non-blocking"
     )
     num_buffered: int = entry(
         whole(low=1),
@@ -173,7 +165,7 @@ class OrderedPipeline:
         ),
         "The operators, in the order of flow.",
     )
-    compare: tuple[Scheduler, ...] = entry(
+    compare: tuple[ordered.Scheduler, ...] = entry(
         ListOf(item=_SCHEDULER, least=1, most=len(_SCHEDULER.choices), or_one=True),
         "Schedulers to simulate. Default [CT, LP, ET, QST].",
         default=("CT", "LP", "ET", "QST"),
@@ -185,8 +177,8 @@ class OrderedPipeline:
         if self.target is not None:
             require_modelled(self.target, windowed=False)
 
-    def pipeline(self) -> Pipeline:
-        return Pipeline(
+    def pipeline(self) -> ordered.OrderedPipeline:
+        return ordered.OrderedPipeline(
             operators=tuple(operator.operator() for operator in self.operators),
             num_workers=self.workers,
             reordering=self.reorder,
