@@ -7,6 +7,7 @@ which a plan does not take as measured.
 from __future__ import annotations
 
 import math
+from typing import Any, cast
 
 import headway.domain as domain
 from headway.assumptions.predictions import DECLARED_BATCH_JOB_TASK_CV
@@ -19,6 +20,11 @@ from headway.spec.kinds.jobs import DeclaredBatch
 from headway.version import __version__
 
 _EPOCH = "1970-01-01T00:00:00Z"
+_SEEN = "tasks stages jobs batches executors"
+_NOTHING = (
+    "num_failed rows_read rows_written input_bytes shuffle_read_bytes shuffle_write_bytes "
+    "peak_task_bytes spilled_bytes"
+)
 
 
 def declared_application(
@@ -58,7 +64,7 @@ def declared_application(
         )
     )
     stages_s = run_time(dag, task_slots(executors, cores)).mean_s
-    everything = domain.Share(seen=1, expected=1)
+    everything = dict.fromkeys(_SEEN.split(), domain.Share(seen=1, expected=1))
     return domain.ApplicationProfile(
         headway_version=__version__,
         kind="batch",
@@ -76,15 +82,7 @@ def declared_application(
             for stage_index in range(declared.num_stages)
         ),
         memory=domain.MemoryProfile(peak_task_bytes=0),
-        coverage=domain.Coverage(
-            tasks=everything,
-            stages=everything,
-            jobs=everything,
-            batches=everything,
-            executors=everything,
-            has_start=True,
-            has_end=True,
-        ),
+        coverage=domain.Coverage(**cast(Any, everything), has_start=True, has_end=True),
         declared=domain.DeclaredWork(work=stated(work), driver=stated(driver)),
     )
 
@@ -98,7 +96,6 @@ def _stage(
         parents=(stage_index - 1,) if stage_index else (),
         num_tasks=num_tasks,
         num_finished=num_tasks,
-        num_failed=0,
         num_attempts=1,
         task_mean_s=task_s,
         task_sd_s=DECLARED_BATCH_JOB_TASK_CV.value * task_s,
@@ -106,12 +103,6 @@ def _stage(
         task_fixed_s=0.0,
         submitted_s=stage_index * duration_s,
         completed_s=(stage_index + 1) * duration_s,
-        rows_read=0,
-        rows_written=0,
-        input_bytes=0,
-        shuffle_read_bytes=0,
-        shuffle_write_bytes=0,
-        peak_task_bytes=0,
-        spilled_bytes=0,
         gc_ratio=0.0,
+        **cast(Any, dict.fromkeys(_NOTHING.split(), 0)),
     )
