@@ -1,4 +1,4 @@
-"""Nodes and stores, their prices, and what platforms reserve on a node."""
+"""Nodes: their prices, what platforms reserve on them, clusters of them; and stores."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 import headway.spec.forms.quantities as values
+from headway.assumptions.planning import MOST_NODES_OF_PLAN
 from headway.domain import PLATFORMS
 from headway.domain.writes import STORES
 from headway.limits import MOST_CORES
 from headway.spec.forms.entries import entry, optional, require_different_names
-from headway.spec.forms.kinds import Choice, ListOf, Nested, Number, Text, whole
+from headway.spec.forms.kinds import Choice, Flag, ListOf, NameOr, Nested, Number, Text, whole
 from headway.units import parse_size_bytes
 
 _MIB = parse_size_bytes("1m")
@@ -162,6 +163,49 @@ class ReserveEntry:
         tiers = [(tier.up_to_bytes, tier.share_ratio) for tier in self.memory]
         available_bytes = memory_bytes - _kept(float(memory_bytes), tiers) - self.other_memory_bytes
         return max(math.floor(available_bytes / _MIB) * _MIB, 0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cluster:
+    """The nodes that jobs get, and how executors fill them."""
+
+    platform: str = entry(
+        Choice(PLATFORMS), "Platform that runs Spark. Default `standalone`.", default="standalone"
+    )
+    spark_version: str | None = optional(
+        values.SPARK_VERSION,
+        "Spark version, which determines property names. Default: as profiled.",
+    )
+    node: str | NodeEntry = entry(
+        NameOr(values.NAME, NodeEntry),
+        "A node of the catalogue by its name, or its figures written out.",
+    )
+    max_nodes: int = entry(
+        values.NODES,
+        f"Maximum number of nodes. Default {MOST_NODES_OF_PLAN.value}.",
+        default=MOST_NODES_OF_PLAN.value,
+    )
+    cores_per_executor: int | None = optional(
+        values.CORES, "Cores of an executor. Default: as profiled."
+    )
+    executor_memory_bytes: int | None = optional(
+        values.SIZE, "Heap of an executor. Default: as profiled."
+    )
+    lower_memory: bool = entry(
+        Flag(),
+        "Whether executors may have less heap than the profiled ones, down to what was measured. "
+        "Default false.",
+        default=False,
+    )
+    reserved_cores: int | None = optional(
+        values.CORES_OR_ZERO,
+        "Cores of each node that are reserved for the system. Default: by platform, as in the "
+        "catalogue that comes with Headway.",
+    )
+    reserved_memory_bytes: int | None = optional(
+        values.SIZE_OR_ZERO,
+        "Memory of each node that is reserved for the system. Default: by platform.",
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
