@@ -10,7 +10,7 @@ from pathlib import Path
 from headway.api.arguments import job_from, promises_from
 from headway.api.tune import bounds_for, quiet_times, rule_and_state
 from headway.api.tune_spec import TELL_EVERY_S, state_of
-from headway.domain.watched import WatchedChange
+from headway.domain.live import WatchedChange
 from headway.errors import InputError, argument
 from headway.formats.tuner_files import TunerLock
 from headway.profiler.recording.live import LogFeed

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from headway.api.explore import function_of
 from headway.api.tune import tune
+from headway.domain.live import WatchedChange
 from headway.domain.tuner import Phase
-from headway.domain.watched import WatchedChange
 from headway.emitters.patch import patch_executors
 from headway.errors import HeadwayError, InputError
 from headway.formats.text_file import write_text

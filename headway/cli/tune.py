@@ -13,7 +13,7 @@ from headway.api.supervise import supervise_spec
 from headway.api.tune_spec import patched_manifest, switch_spec, tune_spec
 from headway.cli.options import DURATION, Command, given, refuse
 from headway.cli.terminal import event, remark, show, show_patched, suggest
-from headway.domain.watched import WatchedChange
+from headway.domain.live import WatchedChange
 from headway.errors import ExitCode
 from headway.formats.own_files import read_whole_text
 from headway.redaction import one_line

@@ -7,10 +7,9 @@ from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 
 from headway.domain import Configuration, Interval, LatencyDistribution
-from headway.domain.live import Expectation, Proposal
+from headway.domain.live import Expectation, Look, Proposal, SeenDrift, WatchedChange
 from headway.domain.sheet import Kind, Section, Sheet
 from headway.domain.tuner import ChangeOutcome, ExplainedChange
-from headway.domain.watched import Look, SeenDrift, WatchedChange
 from headway.formats.as_json import prediction_json, result_json
 from headway.formats.codec import EXACT, data_of
 from headway.formats.open_metrics import Labels, Metric, prometheus_text

@@ -14,9 +14,8 @@ from headway.assumptions.advice import IGNORED_LIMIT_RATIO
 from headway.assumptions.live import BIN_S
 from headway.assumptions.tuning import LEARNING_BATCHES, SILENT_RATIO
 from headway.domain import Configuration
-from headway.domain.live import ChangeKind, Expectation, Proposal, Reason
+from headway.domain.live import ChangeKind, Expectation, LiveBatch, Proposal, Reason
 from headway.domain.tuner import Phase, TunerChange, TunerState
-from headway.domain.watched import LiveBatch
 from headway.errors import InputError
 from headway.formats.tuner_files import RESTORE_WORD, switch_word
 from headway.profiler.streaming.trigger import contradiction
