@@ -161,7 +161,6 @@ def takes(question: type[Question]) -> Callable[[Call], Call]:
 def question_for(
     kind: StrEnum, question: type[AnyQuestion], options: Mapping[str, Any]
 ) -> AnyQuestion:
-    """The question about a job of a kind, as of `refuse_for` and `read_question`."""
     refuse_for(kind, question, options)
     return read_question(question, options)
 

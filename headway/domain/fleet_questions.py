@@ -12,7 +12,6 @@ from headway.lazy_classes import dataclass
 
 
 def parse_growth(text: str) -> float:
-    """How many times as much, e.g. ``1.5x``."""
     try:
         return float(text.strip().removesuffix("x"))
     except ValueError:

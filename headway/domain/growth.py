@@ -101,7 +101,6 @@ GrowthCause: TypeAlias = Literal[
 
 
 def _numbers(growth: DurationGrowth | SlowGrowth, names: str) -> dict[str, float]:
-    """Some fields of a growth, without those that are not recorded."""
     numbers = values_of(growth, names).items()
     return {name: float(number) for name, number in numbers if number is not None}
 

@@ -191,5 +191,4 @@ class OrderedPlan(Result):
 
     @property
     def keeps_up(self) -> bool:
-        """Whether the hottest key leaves time within the trigger interval."""
         return self.trigger_s == 0.0 or self.serial_s < self.trigger_s

@@ -211,7 +211,6 @@ class MemoryPlan:
 
     @property
     def container_bytes(self) -> int:
-        """What the cluster manager reserves for the executor."""
         beside_heap_bytes = self.overhead_bytes + self.python_bytes + self.off_heap_bytes
         return self.heap_bytes + beside_heap_bytes
 

@@ -72,7 +72,6 @@ class RateTrace:
 
     @property
     def length_s(self) -> float:
-        """From its first time to its end [s]."""
         return self.end_s - self.times_s[0]
 
     @property

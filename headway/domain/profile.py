@@ -212,7 +212,6 @@ class JobProfile(Result):
 
     @property
     def application(self) -> Application:
-        """The Spark application of the last profiled run."""
         return self.applications[-1]
 
     @property
@@ -246,7 +245,6 @@ class JobProfile(Result):
 
     @property
     def stage_work(self) -> Mapping[str, str]:
-        """What its stages compute, by their names, as far as it is known."""
         return {stage.name: stage.work for stage in self.stages if stage.work is not None}
 
     @property
@@ -331,7 +329,6 @@ class JobProfile(Result):
 
     @property
     def rows_per_batch_range(self) -> tuple[float, float]:
-        """Minimum and maximum rows of a batch that were seen in steady state."""
         return (
             min(setting.rows_per_batch_low for setting in self.settings),
             max(setting.rows_per_batch_high for setting in self.settings),

@@ -114,7 +114,6 @@ class Share:
 
     @property
     def ratio(self) -> float:
-        """Seen over expected; 1 if nothing was expected."""
         return self.seen / self.expected if self.expected else 1.0
 
 

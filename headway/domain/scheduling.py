@@ -110,7 +110,6 @@ class ComingBack:
 
     @property
     def emitting(self) -> QueryState:
-        """With a closed window that waits for the batch which emits it."""
         return replace(self.state, emits=True)
 
 

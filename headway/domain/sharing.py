@@ -89,7 +89,6 @@ class SharingGain(Result):
 
     @property
     def apart_ratio(self) -> float:
-        """Total utilisation of all queries, if each runs separately."""
         return sum(query.utilization_ratio for query in self.queries)
 
     @property

@@ -47,7 +47,6 @@ class Burst:
 
     @classmethod
     def parse(cls, text: str) -> Burst:
-        """Read a burst as it is written in a target."""
         match = re.fullmatch(r"\s*(.+?)\s+for\s+(.+?)(?:\s+every\s+(.+?))?\s*", text)
         if match is None:
             raise InputError(

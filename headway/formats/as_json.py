@@ -60,7 +60,6 @@ def plan_json(plan: AnyAnswer) -> dict[str, object]:
 
 
 def stream_json(plan: StreamAnswer) -> dict[str, object]:
-    """The plan of a query with its prediction, as `result_json`."""
     return {
         **result_json(plan, feasible=plan.feasible, **data_of(_OWN_PARTS)),
         "target": {"text": str(plan.target), **data_of(plan.target, EXACT)},
@@ -75,7 +74,6 @@ def stream_json(plan: StreamAnswer) -> dict[str, object]:
 
 
 def deadline_json(plan: BatchAnswer) -> dict[str, object]:
-    """The plan of a job that ends, as `result_json`."""
     target, promises = str(plan.deadline), promises_json(plan.promises)
     return {
         **result_json(plan, target=target, feasible=plan.feasible, promises=promises),

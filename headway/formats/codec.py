@@ -132,7 +132,6 @@ def _path(field: Field[Any]) -> tuple[str, ...] | None:
 
 
 def _is_left_out(field: Field[Any], value: object) -> bool:
-    """Whether it is a default that need not be written."""
     if isinstance(value, bool | int | float | str):
         return False
     if field.default_factory is not MISSING:

@@ -54,7 +54,6 @@ class EventFile(logging.Handler):
         self.close()
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Write one event; other records are passed over."""
         facts = getattr(record, _FACTS, None)
         if facts is None or self._file is None:
             return

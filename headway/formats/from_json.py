@@ -190,7 +190,6 @@ def in_todays_form(data: Any, *, words_first: bool = True) -> Any:
 
 
 def require_words(findings: Iterable[domain.Finding], path: str) -> None:
-    """Refuse findings that lack a number of their words."""
     try:
         all_words(findings)
     except KeyError as missing:

@@ -269,7 +269,6 @@ def _objects(text: str, name: str) -> list[Any]:
 
 
 def _series(answer: Any) -> Iterator[Sequence[Sequence[Any]]]:
-    """The samples of each series of an answer of Prometheus."""
     data = answer.get("data") if isinstance(answer, Mapping) else None
     results = data.get("result") if isinstance(data, Mapping) else None
     for series in results if isinstance(results, list) else []:

@@ -48,7 +48,6 @@ def save_setting(setting: GivenSetting, path: Path) -> None:
 
 
 def load_setting(path: Path) -> GivenSetting:
-    """The setting in a file; an InputError if there is none."""
     try:
         return noun_of(read_json(path, expected=_EXPECTED), GivenSetting, STATE)
     except InputError as error:
@@ -59,7 +58,6 @@ def load_setting(path: Path) -> GivenSetting:
 
 
 def save_answer(path: Path, *, number: int, why: str | None, no_gap: bool = False) -> None:
-    """Answer that the query has stopped for setting ``number``, or why not."""
     answer = {"number": number, "why": why, "no_gap": no_gap}
     write_text(answer_file(path), json.dumps(answer), label="the answer")
 

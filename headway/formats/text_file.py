@@ -48,7 +48,6 @@ def write_text(path: str | Path, text: str, *, label: str, only_new: bool = Fals
 
 
 def _is_special(path: str | Path) -> bool:
-    """Whether the path exists and is neither a file nor a folder."""
     try:
         mode = Path(path).stat().st_mode
     except FileNotFoundError:

@@ -51,7 +51,6 @@ def switch_word(state: Path) -> str | None:
 
 
 def is_locked(state: Path) -> bool:
-    """Whether a tuner holds a state file, according to its lock."""
     try:
         silent_s = time.time() - lock_file(state).stat().st_mtime
     except FileNotFoundError:
@@ -70,7 +69,6 @@ def lock_file(state: Path) -> Path:
 
 
 def profile_hash(profile: JobProfile) -> str:
-    """Identification of the profile that a state was made with."""
     return hashlib.sha256(dump_profile(profile).encode()).hexdigest()[:16]
 
 
@@ -119,7 +117,6 @@ class TunerLock:
             os.utime(self._path)
 
     def release(self) -> None:
-        """Release it, if it is still held; may be repeated."""
         if self._holder() == self._mine:
             self._path.unlink(missing_ok=True)
 

@@ -109,14 +109,12 @@ def parse_spec(text: str, *, name: str, folder: Path, needs_files: bool = True) 
 
 
 def require_kind(file: SpecFile, *kinds: str) -> None:
-    """Refuse a file of any other kind than these, as an InputError."""
     if file.kind not in kinds:
         expected = " or ".join(kinds)
         raise InputError(f"{file.place_of_kind}: kind: got {file.kind!r}; expected {expected}")
 
 
 def spec_of(file: SpecFile, noun: type[Noun]) -> Noun:
-    """The noun of a file that must be of its kind, or an InputError."""
     # A kind is called as its noun is.
     require_kind(file, noun.__name__)
     return cast(Noun, file.spec)
@@ -217,7 +215,6 @@ class PlannedOf(Generic[ProfileOf, AnswerOf]):
 
     @property
     def promise_key(self) -> str:
-        """Position of its target in its file."""
         return "deadline" if self.plan.ends else "target"
 
     @property

@@ -29,7 +29,6 @@ def _less_sure(finding: Finding) -> str:
 
 
 def _expected_with_more(numbers: Mapping[str, float]) -> str:
-    """The gain that is expected of more nodes, if there is one."""
     if "lowest_mean_s" not in numbers or "mean_s" not in numbers:
         return ""
     more, best = format_duration(numbers["lowest_mean_s"]), format_duration(numbers["mean_s"])

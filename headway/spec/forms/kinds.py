@@ -239,7 +239,6 @@ class Nested:
         return f"a mapping with the keys {', '.join(keys)}"
 
     def read(self, reader: Reader, route: Route, value: Plain) -> Any:
-        """The noun: every key read, every unknown and every missing one reported."""
         if not isinstance(value, dict):
             return reader.refuse(route, value, self.words)
         entries = entries_of(self.noun)
