@@ -98,11 +98,13 @@ def as_in(question: type[Question], field_name: str) -> Any:
     return field(default=declared.default, metadata=declared.metadata)
 
 
-@cache
-def arguments_of(question: Any) -> tuple[Argument, ...]:
-    """The arguments of a class of questions, called as their fields unless they say otherwise."""
+def _arguments_of(question: Any) -> tuple[Argument, ...]:
     declared = [_named_as(member) for member in fields(question) if "argument" in member.metadata]
     return tuple(sorted(declared, key=lambda argument: not argument.is_first))
+
+
+#: The arguments of a class of questions, called as their fields unless they say otherwise.
+arguments_of: Callable[[Any], tuple[Argument, ...]] = cache(_arguments_of)
 
 
 def _named_as(member: Field[Any]) -> Argument:
