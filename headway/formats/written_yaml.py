@@ -8,6 +8,7 @@ plain or in quotes. Whatever else a file contains, even a comment between its li
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import dropwhile
 from typing import Any
 
 _DEEPEST_NESTING = 20
@@ -46,14 +47,9 @@ class _Lines:
     def __init__(self, text: str, plain_scalar: Callable[[str], Any]) -> None:
         self._plain_scalar = plain_scalar
         lines = text.removesuffix("\n").split("\n")
-        num_comments = next(
-            (index for index, line in enumerate(lines) if not line.startswith("#")), len(lines)
-        )
-        self._contents = [line.lstrip(" ") for line in lines[num_comments:]]
-        self._indents = [
-            len(line) - len(content)
-            for line, content in zip(lines[num_comments:], self._contents, strict=True)
-        ]
+        lines = list(dropwhile(lambda line: line.startswith("#"), lines))
+        self._contents = [line.lstrip(" ") for line in lines]
+        self._indents = [len(line) - len(line.lstrip(" ")) for line in lines]
         self._at = 0
 
     def all_data(self) -> Any:

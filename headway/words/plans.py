@@ -19,12 +19,11 @@ _WHY_LOST = (
 
 
 def _less_sure(finding: Finding) -> str:
-    numbers = finding.numbers
-    return (
-        f"numbers of nodes above {round(numbers['nodes'])} do not lower the planned run time of "
-        f"{format_duration(numbers['planned_s'])}: {_expected_with_more(numbers)}they are further "
-        f"from the profiled {counted(round(numbers['seen_slots']), 'slot')} and so more uncertain; "
-        "profile a run with more slots"
+    return filled(
+        "numbers of nodes above {nodes:.0f} do not lower the planned run time of "
+        f"{{planned_s:duration}}: {_expected_with_more(finding.numbers)}they are further from the "
+        "profiled {seen_slots:#slot} and so more uncertain; profile a run with more slots",
+        finding,
     )
 
 

@@ -47,17 +47,16 @@ def _too_close(finding: Finding) -> str:
 
 
 def _mostly_overruns(finding: Finding) -> str:
-    numbers = finding.numbers
     text = (
-        f"{numbers['overrun_probability']:.0%} of the batches overrun the trigger interval, so the "
-        "query runs as fast as possible"
+        "{overrun_probability:.0%} of the batches overrun the trigger interval, so the query runs "
+        "as fast as possible"
     )
-    cures = []
-    if "enough_trigger_s" in numbers:
-        cures.append(f"a trigger interval of {format_duration(numbers['enough_trigger_s'])}")
-    if "enough_slots" in numbers:
-        cures.append(counted(round(numbers["enough_slots"]), "slot"))
-    return f"{text}; {' or '.join(cures)} would avoid that" if cures else text
+    cures = {
+        "enough_trigger_s": "a trigger interval of {enough_trigger_s:duration}",
+        "enough_slots": "{enough_slots:#slot}",
+    }
+    cure = " or ".join(cure for name, cure in cures.items() if name in finding.numbers)
+    return filled(f"{text}; {cure} would avoid that" if cure else text, finding)
 
 
 def _batches_grow(finding: Finding) -> str:
