@@ -29,9 +29,9 @@ _Row: TypeAlias = tuple[str, object, str, object]
 
 
 def read_key_counts(
-    path: str | Path, *, kind: str | None = None, total_rows: float | None = None
+    path: object, *, kind: str | None = None, total_rows: float | None = None
 ) -> KeyCounts:
-    """Read how often each key occurs.
+    """Read how often each key occurs from a file, unless it is known.
 
     ``kind`` is Spark's type of the key column, ``string``, ``int`` or ``long``; by default long for
     numbers in JSON, else string. ``total_rows`` are those of all keys, if the file has only the
@@ -42,6 +42,10 @@ def read_key_counts(
     ...
     headway.errors.InputError: no/such.csv: no such file; expected a count of keys: a CSV file...
     """
+    if isinstance(path, KeyCounts):
+        return path
+    if not isinstance(path, str | Path):
+        raise InputError(f"{argument('keys')} is {path!r}; expected the path of a file of keys")
     kinds = get_args(KeyType)
     if kind is not None and kind not in kinds:
         raise InputError(f"key type is {kind!r}; expected one of {', '.join(kinds)}")
@@ -73,17 +77,6 @@ def read_key_counts(
         kind=kind or "string",
         other_rows=0.0 if total_rows is None else max(total_rows - counted_rows, 0.0),
     )
-
-
-def any_key_counts(
-    keys: object, *, kind: str | None = None, total_rows: float | None = None
-) -> KeyCounts:
-    """How often each key occurs, as given, or read as of `read_key_counts`."""
-    if isinstance(keys, str | Path):
-        return read_key_counts(keys, kind=kind, total_rows=total_rows)
-    if not isinstance(keys, KeyCounts):
-        raise InputError(f"{argument('keys')} is {keys!r}; expected the path of a file of keys")
-    return keys
 
 
 def read_shares(path: str | Path) -> dict[str, float]:

@@ -120,10 +120,8 @@ def _job_in(document: Document) -> JobProfile:
         )
     if isinstance(schema, str) and schema.startswith("headway.") and "profile" not in schema:
         schema_name = schema.removeprefix("headway.").partition("/")[0]
-        explained = (
-            f"; explain it: headway explain {document.name}" if schema_name == "plan" else ""
-        )
-        raise _fault(document, f"a {schema_name}; expected {PROFILE_SCHEMA}, a profile{explained}")
+        hint = f"; explain it: headway explain {document.name}" if schema_name == "plan" else ""
+        raise _fault(document, f"a {schema_name}; expected {PROFILE_SCHEMA}, a profile{hint}")
     if schema != PROFILE_SCHEMA:
         raise _fault(
             document,

@@ -73,9 +73,7 @@ def whole(*, low: int, high: int = MOST_INT) -> Number:
 class Flag:
     """True or false, and none of the other words for it."""
 
-    @property
-    def words(self) -> str:
-        return "true or false"
+    words: str = "true or false"
 
     def read(self, reader: Reader, route: Route, value: Plain) -> Any:
         if isinstance(value, bool):

@@ -48,9 +48,7 @@ Rate = Quantity | DailyCurve | RateTrace
 class RateForm:
     """A rate in any of its forms."""
 
-    @property
-    def words(self) -> str:
-        return f"{RATE.words}; {{low, mid, high}}; {{daily: 24 rates}}; or {{trace: FILE.csv}}"
+    words: str = f"{RATE.words}; {{low, mid, high}}; {{daily: 24 rates}}; or {{trace: FILE.csv}}"
 
     def read(self, reader: Reader, route: Route, value: Plain) -> Any:
         if isinstance(value, dict) and "daily" in value:
