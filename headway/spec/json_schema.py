@@ -67,21 +67,15 @@ def _object_schema(noun: type[Any]) -> JsonSchema:
     return {
         "type": "object",
         "description": (noun.__doc__ or "").strip().splitlines()[0],
+        # Draft 2020-12 lets a description stand beside a reference, in the first place.
         "properties": {
-            entry.key: {
-                "description": entry.about,
-                **_without_description(entry.kind.json_schema()),
-            }
+            entry.key: {"description": "", **entry.kind.json_schema()}
+            | {"description": entry.about}
             for entry in entries
         },
         "required": [entry.key for entry in entries if entry.required],
         "additionalProperties": False,
     }
-
-
-def _without_description(schema: JsonSchema) -> JsonSchema:
-    # Draft 2020-12 lets keywords stand beside a reference.
-    return {key: value for key, value in schema.items() if key != "description"}
 
 
 def _nouns_in(kind: Kind) -> list[type[Any]]:
