@@ -175,9 +175,6 @@ class Arrivals:
 
     ``dispersion_ratio`` is variance over mean of the count in an interval: 1 is Poisson, 0 a
     constant rate.
-
-    >>> Arrivals(rate_per_s=5000.0).dispersion_ratio
-    1.0
     """
 
     rate_per_s: float

@@ -172,11 +172,7 @@ OF_PROFILE = OUTSIDE_CALIBRATION | {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """A code and its numbers, in base units; ``names`` are of a stage, a node type, a property.
-
-    >>> Finding(code=FindingCode.MOSTLY_OVERRUNS, numbers={"overrun_probability": 0.87}).code
-    <FindingCode.MOSTLY_OVERRUNS: 'mostly_overruns'>
-    """
+    """A code and its numbers, in base units; ``names`` are of a stage, a node type, a property."""
 
     code: FindingCode
     numbers: Mapping[str, float] = field(default_factory=dict)

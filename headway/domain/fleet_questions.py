@@ -53,11 +53,7 @@ class CapacityQuestion(Question):
 
 @dataclass(frozen=True, kw_only=True)
 class Limits(Question):
-    """How much worse than the lock counts as a regression, as shares.
-
-    >>> Limits().cost_ratio
-    0.05
-    """
+    """How much worse than the lock counts as a regression, as shares."""
 
     cost_ratio: float = argument_of(
         _SHARE,

@@ -31,9 +31,6 @@ class NodeType:
     ``memory_bytes`` is for Spark's containers; None is not checked. ``core_speed_ratio`` is
     relative to the profiled cores. If ``executors_per_node`` is None, the planner fills the node
     with executors like the profiled ones. What is reserved comes on top of cores and memory.
-
-    >>> NodeType(name="m6i.xlarge", cores=4, memory_bytes=14 * 2**30, price_per_hour=0.192).cores
-    4
     """
 
     name: str

@@ -85,12 +85,7 @@ class Reordering:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OrderedPipeline:
-    """A chain of operators on workers of one machine, with its output in the order of its input.
-
-    >>> parse = Operator(name="parse", type="stateless", cost_s=1e-5)
-    >>> OrderedPipeline(num_workers=4, operators=(parse,)).slice_s
-    0.001
-    """
+    """A chain of operators on workers of one machine, with its output in the order of its input."""
 
     num_workers: int
     operators: tuple[Operator, ...]
