@@ -51,7 +51,7 @@ class Locked:
     cost_per_hour: float | None = None
     requests_cost_per_hour: float | None = None
     currency: str | None = None
-    planned_latency_s: float | None = None
+    planned_s: float | None = field(default=None, metadata={"key": "planned_latency_s"})
     batch_duration_s: float | None = None
     kept_probability: float | None = None
     verdict: str | None = None
@@ -77,10 +77,6 @@ class Locked:
             return None
         return self.cost_per_hour + (self.requests_cost_per_hour or 0.0)
 
-    @property
-    def planned_s(self) -> float | None:
-        return self.planned_latency_s
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LockedBatch:
@@ -93,9 +89,9 @@ class LockedBatch:
     file: str
     targets: tuple[str, ...]
     nodes: int
-    cost_per_run: float | None = None
+    cost: float | None = field(default=None, metadata={"key": "cost_per_run"})
     currency: str | None = None
-    planned_run_time_s: float | None = None
+    planned_s: float | None = field(default=None, metadata={"key": "planned_run_time_s"})
     run_time_s: float
     kept_probability: float | None = None
     verdict: str | None = None
@@ -111,14 +107,6 @@ class LockedBatch:
         require_count(MOST_CORES, cores_per_executor=self.cores_per_executor)
         if self.backlog_rows is not None and not 0 < self.backlog_rows <= LARGEST_NUMBER:
             raise ValueError(f"backlog_rows is {self.backlog_rows}; expected a positive number")
-
-    @property
-    def cost(self) -> float | None:
-        return self.cost_per_run
-
-    @property
-    def planned_s(self) -> float | None:
-        return self.planned_run_time_s
 
 
 AnyLocked = Locked | LockedBatch
