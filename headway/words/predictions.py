@@ -115,11 +115,8 @@ def _slots_far_off(finding: Finding) -> str:
 
 
 def _partitions_far_off(finding: Finding) -> str:
-    return _far_off(
-        finding,
-        counted(round(finding.numbers["shuffle_partitions"]), "shuffle partition"),
-        "the cost per shuffle partition is extrapolated",
-    )
+    partitions = counted(round(finding.numbers["shuffle_partitions"]), "shuffle partition")
+    return _far_off(finding, partitions, "the cost per shuffle partition is extrapolated")
 
 
 def _rows_far_off(finding: Finding) -> str:
