@@ -9,7 +9,7 @@ from typing import ClassVar, Literal
 from headway.domain.argument import JobKind
 from headway.domain.checks import require_count, require_not_negative, values_of
 from headway.domain.configuration import Cluster
-from headway.domain.declared import DeclaredWork, Provenance
+from headway.domain.declared import Declarable, DeclaredWork
 from headway.domain.profile import APPLICATION_PROFILE_SCHEMA, Application
 from headway.domain.recorded import Coverage, MemoryProfile
 from headway.domain.result import Result
@@ -148,7 +148,7 @@ class DStreamsProfile:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class ApplicationProfile(Result):
+class ApplicationProfile(Declarable, Result):
     """Everything that is known of one batch or DStreams application.
 
     ``started`` is an instant in UTC, ``driver_only_s`` the time in which no stage ran (receivers
@@ -207,10 +207,6 @@ class ApplicationProfile(Result):
     @property
     def job_kind(self) -> JobKind:
         return JobKind.DSTREAMS if self.kind == "dstreams" else JobKind.ENDING
-
-    @property
-    def provenance(self) -> Provenance:
-        return "measured" if self.declared is None else "declared"
 
     @property
     def applications(self) -> tuple[Application, ...]:
