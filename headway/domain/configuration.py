@@ -135,10 +135,7 @@ class Configuration:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cluster:
-    """The executors of an application; the cores of tasks and executors are as of `Configuration`.
-
-    ``executors`` is their maximum number at one time, ``executors_mean`` the mean over time,
-    ``cores_per_executor`` the median over them; None if none are recorded.
+    """The executors of an application: the most at one time, their mean, and usual cores of one.
 
     >>> Cluster(executors=2, executors_mean=1.5, cores_per_executor=5, task_cpus=2).num_slots
     4

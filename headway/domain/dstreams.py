@@ -99,10 +99,9 @@ class DStreamsPoint:
 class DStreamsPlan(Result):
     """The fewest nodes with which a DStreams application meets a target.
 
-    If it is not ``feasible``, the setting is the one with the lowest planned latency.
-    ``max_rate_per_s`` is the max rate of the setting within the target. The ``expected`` prediction
-    has other parts than that of a query, memory is as profiled or given, and the batch interval is
-    set in code.
+    If it is not ``feasible``, the setting is the one with the lowest planned latency. The
+    ``expected`` prediction has other parts than that of a query, and the batch interval is set in
+    code.
     """
 
     result_kind = "dstreams-plan"

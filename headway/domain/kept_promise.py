@@ -19,11 +19,7 @@ PromiseKind: TypeAlias = Literal["latency", "during_burst", "catch_up", "deadlin
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeptPromise:
-    """One target in a file; its ``kind`` determines the other fields.
-
-    ``form`` is the version of this form, ``text`` the target in words, which nothing reads back.
-    ``after_s`` is the outage after which a query must catch up, ``burst`` the burst during or after
-    which the target applies.
+    """One target in a file; its ``kind`` determines the fields, and nothing reads ``text`` back.
 
     >>> kept_promise = KeptPromise.of(CatchUp(limit_s=1.2349, after=1800.0))
     >>> kept_promise.limit_s, kept_promise.after_s, kept_promise.text

@@ -48,8 +48,7 @@ class Reason(StrEnum):
 class SeenBatch:
     """One batch that has ended.
 
-    ``late_rows`` are those older than the limit at its commit. ``tells_costs`` is false soon after
-    a change or a start, with young executors, or with failed tasks.
+    ``late_rows`` are those older than the limit. ``tells_costs`` is false soon after a change.
     """
 
     batch_rows: float
@@ -207,11 +206,9 @@ class ExecutorStep:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PolicyOutcome:
-    """Outcome of one policy under a trace, the mean of all runs.
+    """Outcome of one policy under a trace, the mean of all runs, with the ``steps`` of the first.
 
-    ``constant`` is the constant that its user has to set. ``executor_s`` are the requested
-    executors, over time; ``kept_share`` is of five-minute windows. ``steps`` are the changes of the
-    first run, ``stretch_late_ratio`` is for even stretches of the trace.
+    ``constant`` is what its user has to set; ``kept_share`` is of five-minute windows.
     """
 
     policy: str

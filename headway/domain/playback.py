@@ -132,9 +132,8 @@ class SimulatedTarget:
 class Playback(Result):
     """A plan simulated under a rate trace in several runs of equal weight.
 
-    ``targets`` are empty in files of earlier versions. ``longest_late_s`` is the longest time
-    during which arriving rows were late, in the median run. ``ends_behind`` says that the backlog
-    at the end is more than a usual batch and grows.
+    ``longest_late_s`` is the longest time during which arriving rows were late, in the median run.
+    ``ends_behind`` says that the backlog at the end is more than a usual batch and grows.
     """
 
     result_kind = "playback"

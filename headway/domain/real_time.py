@@ -76,11 +76,7 @@ class RealTimePrediction(Result):
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class RealTimePlan(Result):
-    """The fewest nodes with which a query meets its targets in Real-Time Mode.
-
-    If it is not ``feasible``, the setting is the nearest one, and ``binding`` says why.
-    ``max_rate_per_s`` is the max rate of the setting within the targets.
-    """
+    """The fewest nodes with which a query meets its targets in Real-Time Mode, or the nearest."""
 
     result_kind = "real-time-plan"
     feasible: bool

@@ -18,9 +18,8 @@ WindowsHow: TypeAlias = Literal["direct", "panes", "fused", "log"]
 class SharingWay:
     """One way at one trigger; window latency is None if the profile does not contain it.
 
-    ``log_rows`` are partial windows in a store, ``rollups`` windows that the log makes only for
-    larger ones. ``saved_s`` is the mean batch time of the direct query minus that of this way, in a
-    range that depends on costs that the profile does not contain.
+    ``rollups`` are windows that the log makes only for larger ones. ``saved_s`` is the mean batch
+    time of the direct query minus that of this way, in a range that depends on unprofiled costs.
     """
 
     how: WindowsHow = field(metadata={"then": {"pays": "pays"}})

@@ -38,8 +38,6 @@ Separation: TypeAlias = Literal["batches", "tasks", "empty", "parts", "totals"]
 class RowsLaw:
     """Rows that enter a stage when ``n`` enter the batch: ``static_rows + scale * n ** exponent``.
 
-    An exponent below 1 is a partial aggregation, which sees the same keys again.
-
     >>> RowsLaw(scale=2.0, exponent=1.0).rows(50.0)
     100.0
     """

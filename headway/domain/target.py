@@ -194,9 +194,7 @@ class DuringBurst:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CatchUp:
-    """A target for recovery: the backlog of an outage or a burst is processed in time.
-
-    ``limit_s`` is from the end of it until batches are back to their usual size.
+    """A target for recovery: after an outage or a burst, batches are soon of their usual size.
 
     >>> CatchUp.parse("catch_up <= 15m after 30m")
     CatchUp(limit_s=900.0, after=1800.0)

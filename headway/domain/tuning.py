@@ -20,10 +20,9 @@ class QuerySetting:
     """The setting that a user's function must apply to the query that it starts.
 
     ``build(spark, setting)`` reads its source with ``setting.reader_options``, starts the query
-    with ``.trigger(**setting.trigger)`` and ``checkpointLocation`` ``setting.checkpoint``, and
-    returns it. The shuffle partitions are set on the session before. ``rate_per_s`` is for sources
-    that can replay rows at any rate, ``checkpoint`` a folder for this run; None if the query keeps
-    its own.
+    with ``.trigger(**setting.trigger)`` and ``checkpointLocation`` ``setting.checkpoint``, unless
+    it is None, and returns it. The shuffle partitions are set on the session before. ``rate_per_s``
+    is for sources that can replay rows at any rate.
 
     >>> setting = QuerySetting(
     ...     configuration=Configuration(

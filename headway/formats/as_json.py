@@ -1,8 +1,7 @@
 """Predictions and plans as JSON for other programs.
 
-The keys are a contract: keys may be added, but none is renamed or removed within a schema version.
-Keys that mean the same are the same for each kind of job; ``trigger_s`` is also the batch interval
-of DStreams and the batch length of Real-Time Mode.
+Keys are a contract: none is renamed or removed within a schema version. Those that mean the same
+are the same for each kind of job; ``trigger_s`` is also a batch interval and a batch length.
 """
 
 from __future__ import annotations

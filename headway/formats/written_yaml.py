@@ -1,8 +1,6 @@
 """The YAML that Headway itself writes, read without PyYAML, which takes longer to load than to use.
 
-Only mappings and lists in blocks, lists and mappings of scalars on one line, and scalars that are
-plain or in quotes. Whatever else a file contains, even a comment between its lines, is left to
-:mod:`headway.formats.yaml_document`, and so is everything wrong.
+Anything else, even a comment between lines, is left to :mod:`headway.formats.yaml_document`.
 """
 
 from __future__ import annotations

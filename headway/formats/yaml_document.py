@@ -1,8 +1,7 @@
 """YAML text to plain data with the position of each value in the file.
 
-The supported subset is narrow on purpose: one document, text keys, no tags, no anchors. Unquoted
-scalars follow YAML 1.2: ``on`` is text, ``1e3`` is a number and ``1:30`` is not. The text is read
-as events: composing nodes recurses in C, so a file of opening brackets would crash.
+The subset is narrow on purpose: one document, text keys, no tags, no anchors; unquoted scalars as
+of YAML 1.2. Events are read since composing nodes recurses in C: a file of brackets would crash.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Change values in a YAML file and nothing else: all other bytes stay the same.
 
-Texts are inserted at the positions of nodes, so that comments, order, quotes and indentation are
-never touched. The result is read back: if it does not contain the requested values and all others
-unchanged, there is no patch.
+Texts are inserted at the positions of nodes. If the result, read back, does not contain the
+requested values and all others unchanged, there is no patch.
 """
 
 from __future__ import annotations
