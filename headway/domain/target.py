@@ -154,18 +154,14 @@ def _not_a_target(text: str) -> InputError:
     for pattern, replacement in _MEANT:
         suggestion = re.sub(pattern, replacement, suggestion)
     suggestion = " ".join(suggestion.split())
-    if suggestion == text or not _is_target(suggestion):
+    try:
+        is_target = suggestion != text and bool(Target.parse(suggestion))
+    except InputError:
+        is_target = False
+    if not is_target:
         return InputError(f"{text!r} is not a target; expected {_GRAMMAR}")
     why = "a target is an upper limit" if re.search("[>≥]", text) else "not a target"
     return InputError(f"{text!r}: {why}; did you mean {suggestion!r}?")
-
-
-def _is_target(text: str) -> bool:
-    try:
-        Target.parse(text)
-    except InputError:
-        return False
-    return True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -133,9 +133,8 @@ def parse_json(text: str, *, name: str, expected: str, has_infinity: bool = Fals
 
     def refuse_number(word: str) -> NoReturn:
         number_match = re.search(rf"(?<![\w.+-]){re.escape(word)}(?![\w.])", text)
-        refuse(
-            number_match.start() if number_match else 0, f"{_short(word)}; expected a finite number"
-        )
+        short = word if len(word) <= 40 else f"{word[:37]}..."
+        refuse(number_match.start() if number_match else 0, f"{short}; expected a finite number")
 
     def constant(word: str) -> float:
         return float(word) if has_infinity and word != "NaN" else refuse_number(word)
@@ -197,7 +196,3 @@ def _texts(data: Any) -> Iterator[str]:
             waiting += value.values()
         elif isinstance(value, list):
             waiting += value
-
-
-def _short(word: str) -> str:
-    return word if len(word) <= 40 else f"{word[:37]}..."

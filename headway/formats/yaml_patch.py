@@ -238,10 +238,6 @@ def _is_outside(parent: Any, child: Any) -> bool:
     return not parent.start_mark.index <= child.start_mark.index <= parent.end_mark.index
 
 
-def _end_index(node: Any) -> int:
-    return int(node.end_mark.index)
-
-
 def _indent_of(node: Any) -> int:
     return int(node.value[0][0].start_mark.column) if node.value else 0
 
@@ -250,8 +246,9 @@ def _insertion(text: str, node: Any, missing: Mapping[str, Tree]) -> Edit:
     if node.flow_style:
         pairs = ", ".join(f"{yaml_key(key)}: {_flow(value)}" for key, value in missing.items())
         # Behind the last value, so before any comment; where an alias hides it, in front of all.
-        last = max((value_node for _, value_node in node.value), key=_end_index, default=None)
-        if last is None or any(_is_outside(node, value_node) for _, value_node in node.value):
+        values = [value_node for _, value_node in node.value]
+        last = max(values, key=lambda value_node: value_node.end_mark.index, default=None)
+        if last is None or any(_is_outside(node, value_node) for value_node in values):
             start = text.index("{", node.start_mark.index) + 1
             separator = ", " if node.value else "" if text[start] == "}" else " "
             return start, start, f"{pairs}{separator}"
