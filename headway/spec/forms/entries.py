@@ -122,8 +122,8 @@ def entry(kind: Kind, about: str, *, key: str | None = None, default: Any = MISS
     return field(default=default, metadata=metadata)
 
 
-#: A field that may be missing from a file, None then.
-optional = partial(entry, default=None)
+#: Fields that may be missing from a file: None then, or an empty list.
+optional, several = partial(entry, default=None), partial(entry, default=())
 
 
 def as_in(noun: type[Any], field_name: str) -> Any:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import headway.spec.forms.quantities as values
-from headway.spec.forms.entries import entry, optional, require_different_names
+from headway.spec.forms.entries import entry, optional, require_different_names, several
 from headway.spec.forms.kinds import Choice, FilePath, ListOf, NameOr, Nested, Number, Text, whole
 from headway.spec.kinds.catalog import NodeCatalog
 from headway.spec.kinds.jobs import BatchJob, StreamingJob
@@ -26,12 +26,8 @@ class FleetEntry:
     )
     streaming: StreamingJob | None = optional(Nested(StreamingJob), "A streaming job written out.")
     batch: BatchJob | None = optional(Nested(BatchJob), "A batch job written out.")
-    pools: tuple[str, ...] = entry(
-        values.NAMES, "Pools it may run in. Default: all.", key="pool", default=()
-    )
-    zones: tuple[str, ...] = entry(
-        values.NAMES, "Zones it may run in. Default: all.", key="zone", default=()
-    )
+    pools: tuple[str, ...] = several(values.NAMES, "Pools it may run in. Default: all.", key="pool")
+    zones: tuple[str, ...] = several(values.NAMES, "Zones it may run in. Default: all.", key="zone")
     weight: float = entry(
         Number(words="a weight above 0", above=True, high=1e6),
         "Weight of the job if not all jobs can be served. Default 1.",
@@ -72,14 +68,13 @@ class PoolEntry:
         "of its own. Default `shared`.",
         default="shared",
     )
-    node_types: tuple[str, ...] = entry(
-        _PATTERNS, "Nodes it may be made of. Default: all of the plan.", default=()
+    node_types: tuple[str, ...] = several(
+        _PATTERNS, "Nodes it may be made of. Default: all of the plan."
     )
-    zones: tuple[str, ...] = entry(
+    zones: tuple[str, ...] = several(
         values.NAMES,
         "Zones that are kept apart: a job runs in one of them, and the nodes of a zone serve no "
         "other zone. Default: one zone.",
-        default=(),
     )
     failures: int = entry(
         whole(low=0, high=100),
@@ -107,8 +102,8 @@ class QuotaEntry:
     """A limit on nodes, at any hour."""
 
     name: str = entry(values.NAME, "Name.")
-    node_types: tuple[str, ...] = entry(_PATTERNS, "Nodes that count. Default: all.", default=())
-    zones: tuple[str, ...] = entry(values.NAMES, "Zones that count. Default: all.", default=())
+    node_types: tuple[str, ...] = several(_PATTERNS, "Nodes that count. Default: all.")
+    zones: tuple[str, ...] = several(values.NAMES, "Zones that count. Default: all.")
     max_nodes: int | None = optional(
         whole(low=0, high=10_000_000), "Maximum nodes. One of `max_nodes`, `max_cores`."
     )
@@ -188,8 +183,8 @@ class CapacityPlan:
         NameOr(FilePath("a file of the kind NodeCatalog"), NodeCatalog),
         "Nodes and prices. Default: the catalogue that comes with Headway.",
     )
-    node_types: tuple[str, ...] = entry(
-        _PATTERNS, "Nodes that may be bought, names or patterns. Default: all.", default=()
+    node_types: tuple[str, ...] = several(
+        _PATTERNS, "Nodes that may be bought, names or patterns. Default: all."
     )
     jobs: tuple[FleetEntry, ...] = entry(
         ListOf(item=Nested(FleetEntry), least=1, most=100_000), "The jobs."
@@ -199,9 +194,7 @@ class CapacityPlan:
         "The pools. Default: one, `dedicated`.",
         default=(PoolEntry(name="dedicated", sharing="dedicated"),),
     )
-    quotas: tuple[QuotaEntry, ...] = entry(
-        ListOf(item=Nested(QuotaEntry)), "Quotas on nodes.", default=()
-    )
+    quotas: tuple[QuotaEntry, ...] = several(ListOf(item=Nested(QuotaEntry)), "Quotas on nodes.")
     headroom_ratio: float = entry(
         values.SHARE, "Share added to all rates. Default 0%.", default=0.0
     )

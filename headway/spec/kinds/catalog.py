@@ -11,7 +11,7 @@ from headway.assumptions.planning import MOST_NODES_OF_PLAN
 from headway.domain import PLATFORMS
 from headway.domain.writes import STORES
 from headway.limits import MOST_CORES
-from headway.spec.forms.entries import entry, optional, require_different_names
+from headway.spec.forms.entries import entry, optional, require_different_names, several
 from headway.spec.forms.kinds import Choice, Flag, ListOf, NameOr, Nested, Number, Text, whole
 from headway.units import parse_size_bytes
 
@@ -133,16 +133,14 @@ class ReserveEntry:
     platforms: tuple[str, ...] = entry(
         ListOf(item=Choice(PLATFORMS), least=1, or_one=True), "The platforms.", key="platform"
     )
-    cores: tuple[CoreTier, ...] = entry(
-        ListOf(item=Nested(CoreTier)), "Shares of the cores.", default=()
-    )
+    cores: tuple[CoreTier, ...] = several(ListOf(item=Nested(CoreTier)), "Shares of the cores.")
     other_cores: float = entry(
         Number(words="a number of cores, 0 or more", high=MOST_CORES),
         "Further reserved cores, e.g. for daemons on each node. Default 0.",
         default=0.0,
     )
-    memory: tuple[MemoryTier, ...] = entry(
-        ListOf(item=Nested(MemoryTier)), "Shares of the memory.", default=()
+    memory: tuple[MemoryTier, ...] = several(
+        ListOf(item=Nested(MemoryTier)), "Shares of the memory."
     )
     other_memory_bytes: int = entry(
         values.SIZE_OR_ZERO, "Further reserved memory. Default none.", default=0
@@ -223,17 +221,15 @@ class NodeCatalog:
     nodes: tuple[NodeEntry, ...] = entry(
         ListOf(item=Nested(NodeEntry), least=1), "The kinds of nodes."
     )
-    reserves: tuple[ReserveEntry, ...] = entry(
+    reserves: tuple[ReserveEntry, ...] = several(
         ListOf(item=Nested(ReserveEntry)),
         "What platforms reserve on each node. Default: as in the catalogue that comes with "
         "Headway.",
-        default=(),
     )
-    stores: tuple[StoreEntry, ...] = entry(
+    stores: tuple[StoreEntry, ...] = several(
         ListOf(item=Nested(StoreEntry)),
         "What writes to stores of checkpoints cost. Default: as in the catalogue that comes with "
         "Headway.",
-        default=(),
     )
 
     def reserve_of(self, platform: str) -> ReserveEntry | None:

@@ -12,7 +12,7 @@ from headway.domain import Promise, Target
 from headway.domain.checks import LABEL_PATTERN, LABEL_WORDS, SUBDOMAIN_PATTERN, SUBDOMAIN_WORDS
 from headway.domain.switches import Switch
 from headway.domain.writes import STORES, CheckpointStore, FilesLimit
-from headway.spec.forms.entries import as_in, entry, optional
+from headway.spec.forms.entries import as_in, entry, optional, several
 from headway.spec.forms.kinds import (
     Choice,
     FilePath,
@@ -96,7 +96,7 @@ class ApplicationEntry:
     main: str | None = optional(
         Text(), "The application's file, e.g. `local:///opt/app/orders.py`."
     )
-    arguments: tuple[str, ...] = entry(ListOf(item=Text()), "Its arguments.", default=())
+    arguments: tuple[str, ...] = several(ListOf(item=Text()), "Its arguments.")
     image: str | None = optional(Text(), "Container image, for Kubernetes.")
     namespace: str | None = optional(
         Text(words=LABEL_WORDS, pattern=LABEL_PATTERN), "Namespace, for Kubernetes."
@@ -160,17 +160,15 @@ class StreamingJob:
         "How long the source keeps rows, e.g. 7d for `retention.ms` of a Kafka topic. The plan "
         "says which outages lose none; a `catch_up` after a longer one is refused.",
     )
-    limits: tuple[FilesLimit, ...] = entry(
+    limits: tuple[FilesLimit, ...] = several(
         ListOf(item=values.FILES_LIMIT, least=1, most=10, or_one=True),
         "Limit beside the targets, `files <= 500/h`: the maximum number of files that are written.",
         key="limit",
-        default=(),
     )
-    allowed: tuple[str, ...] = entry(
+    allowed: tuple[str, ...] = several(
         ListOf(item=Choice(tuple(map(str, Switch))), least=1, most=len(Switch), or_one=True),
         "Switch of Spark that the plan may turn, or a list of such.",
         key="allow",
-        default=(),
     )
     pinned: Pinned = entry(Nested(Pinned), "Settings that are fixed.", default=Pinned())
     from_start: bool = entry(

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from headway.domain.target import Metric, Target
 from headway.limits import MOST_RATIO
-from headway.spec.forms.entries import entry, optional
+from headway.spec.forms.entries import entry, optional, several
 from headway.spec.forms.kinds import ListOf, Nested, Number, whole
 from headway.spec.forms.quantities import (
     CORES,
@@ -145,20 +145,20 @@ class PipelineSearchEntry:
     """What a plan may choose from."""
 
     max_nodes: int = entry(NODES, "Maximum number of nodes, of a round. Default 50.", default=50)
-    mappers: tuple[int, ...] = entry(
-        _LISTED_THREADS, "Mappers on each node. Default: up to the cores of a node.", default=()
+    mappers: tuple[int, ...] = several(
+        _LISTED_THREADS, "Mappers on each node. Default: up to the cores of a node."
     )
-    reducers: tuple[int, ...] = entry(
-        _LISTED_THREADS, "Reducers on each node. Default: up to the cores of a node.", default=()
+    reducers: tuple[int, ...] = several(
+        _LISTED_THREADS, "Reducers on each node. Default: up to the cores of a node."
     )
-    input_periods_s: tuple[float, ...] = entry(
-        _PERIODS, "Input periods. Default: that of the setting.", key="input_period", default=()
+    input_periods_s: tuple[float, ...] = several(
+        _PERIODS, "Input periods. Default: that of the setting.", key="input_period"
     )
-    shuffle_periods_s: tuple[float, ...] = entry(
-        _PERIODS, "Shuffle periods. Default: 10ms to 1s.", key="shuffle_period", default=()
+    shuffle_periods_s: tuple[float, ...] = several(
+        _PERIODS, "Shuffle periods. Default: 10ms to 1s.", key="shuffle_period"
     )
-    poll_periods_s: tuple[float, ...] = entry(
-        _PERIODS, "Poll periods. Default: 10ms to 1s.", key="poll_period", default=()
+    poll_periods_s: tuple[float, ...] = several(
+        _PERIODS, "Poll periods. Default: 10ms to 1s.", key="poll_period"
     )
 
 

@@ -9,7 +9,7 @@ import headway.spec.forms.quantities as values
 from headway.assumptions.live import CATCH_UP_S
 from headway.domain import Promise
 from headway.limits import MOST_EXECUTORS
-from headway.spec.forms.entries import as_in, entry, optional
+from headway.spec.forms.entries import as_in, entry, optional, several
 from headway.spec.forms.kinds import Choice, Flag, ListOf, Nested, Number, Text, whole
 
 _EXECUTORS = whole(low=1, high=MOST_EXECUTORS)
@@ -68,10 +68,9 @@ class Tuning:
         Number(words="executor-hours a day, above 0", above=True, high=1e9),
         "Maximum executor-hours per day. Default: no limit.",
     )
-    quiet: tuple[str, ...] = entry(
+    quiet: tuple[str, ...] = several(
         ListOf(item=Text(words="two times of the day, e.g. 22:00-06:00"), least=0, most=24),
         "Times of the day at which nothing is changed.",
-        default=(),
     )
     master: str = entry(values.MASTER, "Default `local[*]`.", default="local[*]")
 
