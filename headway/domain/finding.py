@@ -28,8 +28,7 @@ class FindingCode(StrEnum):
     TRIGGERS_WAIT = "triggers_wait"
     """``min_rows`` of a batch, ``trigger_s``, ``interval_s`` at which batches start."""
     MORE_NODES_LESS_SURE = "more_nodes_less_sure"
-    """``nodes`` after which more promise no less, ``planned_s`` and ``mean_s`` there,
-    ``lowest_mean_s`` of more, ``seen_slots``."""
+    """``nodes``, ``planned_s``, ``mean_s``, ``lowest_mean_s`` of more nodes, ``seen_slots``."""
     MODEL_RISES = "model_rises"
     """``nodes`` from which the model says longer than for fewer, ``ratio`` by how much at most."""
     STATE_GROWS = "state_grows"
@@ -43,15 +42,13 @@ class FindingCode(StrEnum):
     GROWTH_CAUSE = "growth_cause"
     """Times, and what grew with them, of `DurationGrowth`; named: ``part`` and ``causes``."""
     GROWTH_ENDS_PROMISE = "growth_ends_promise"
-    """``span_s`` of the profiled growth, ``part_rise_ratio``, ``held_s`` after the run, and
-    ``is_missed`` after that (1), or not known (0); named: ``part``, ``until``."""
+    """``span_s``, ``part_rise_ratio``, ``held_s``, ``is_missed``; named: ``part``, ``until``."""
     SLOW_GROWTH = "slow_growth"
     """``span_s``, rises and ``every_batches`` of `SlowGrowth`; named: ``part``, ``measure``."""
     SLOW_GROWTH_ENDS_PROMISE = "slow_growth_ends_promise"
     """``held_s`` after the profiled run; named: ``until``, the day."""
     OUTAGE_SURVIVED = "outage_survived"
-    """``outage_s``, the longest one after which no row is lost, with the ``retention_s`` of the
-    source, ``first_batch_s``, and if it is known ``restart_s``."""
+    """``outage_s`` at most, ``retention_s``, ``first_batch_s``, ``restart_s`` if it is known."""
     RETENTION_LOSES_ROWS = "retention_loses_rows"
     """``planned_outage_s``, and those of `OUTAGE_SURVIVED`."""
     DECLARED = "declared"
@@ -99,11 +96,9 @@ class FindingCode(StrEnum):
     IDLE_CORES = "idle_cores"
     """``idle_cores`` of an executor's ``cores_per_executor``, ``task_cpus``."""
     NODE_RESERVE = "node_reserve"
-    """Of a node, as of `NodeType`: ``cores``, ``reserved_cores``, and where memory is kept
-    ``memory_bytes``, ``reserved_memory_bytes``; named: ``node_type``, ``reserved_by``."""
+    """Cores and memory, as of `NodeType`; named: ``node_type``, ``reserved_by``."""
     CORE_SPEED_ASSUMED = "core_speed_assumed"
-    """``core_speed_ratio`` over the figures of the profile; named: ``node_type``, their
-    ``provenance``."""
+    """``core_speed_ratio``; named: ``node_type``, ``provenance`` of the figures."""
     NO_MEMORY_PEAKS = "no_memory_peaks"
     """How much heap the tasks need is unknown."""
     LOCAL_MEMORY_PEAKS = "local_memory_peaks"
@@ -127,8 +122,7 @@ class FindingCode(StrEnum):
     JOBS_FAILED = "jobs_failed"
     """``num_jobs`` of the profiled run."""
     SWITCHES_TURNED = "switches_turned"
-    """``latency_s`` of the plan, ``latency_without_s`` of the same setting without them if it has
-    one; named: the ``switches``, and the ``cautions`` of what is given up, empty if nothing is."""
+    """``latency_s``, ``latency_without_s`` if any; named: ``switches``, ``cautions``."""
     SWITCH_NOT_TURNED = "switch_not_turned"
     """``gain_s`` of a batch, if it could be turned; named: ``switch``, ``why`` it could not."""
     SKEWED_STAGE = "skewed_stage"
