@@ -70,9 +70,8 @@ class RecordedStage:
         names = "num_failed task_mean_s task_sd_s task_max_s task_fixed_s submitted_s"
         require_not_negative(f"stage {self.id}", **values_of(self, names))
         if not self.submitted_s <= self.completed_s < math.inf:
-            raise ValueError(
-                f"completed_s is {self.completed_s}; expected {self.submitted_s} or more"
-            )
+            fault = f"completed_s is {self.completed_s}; expected {self.submitted_s} or more"
+            raise ValueError(fault)
 
     @property
     def called(self) -> str:
@@ -142,9 +141,8 @@ class DStreamsProfile:
                 "expected at least 1"
             )
         if self.batch_interval_s is not None and not 0 < self.batch_interval_s < math.inf:
-            raise ValueError(
-                f"batch_interval_s is {self.batch_interval_s}; expected a positive number"
-            )
+            fault = f"batch_interval_s is {self.batch_interval_s}; expected a positive number"
+            raise ValueError(fault)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -219,8 +217,7 @@ class ApplicationProfile(Declarable, Result):
     def require_can_promise(self, promise: AnyPromise) -> None:
         """Refuse everything except a deadline of a batch job."""
         if self.kind != "batch":
-            raise InputError(
-                f"target '{promise}': {self.called} has no end; a deadline is for batch jobs"
-            )
+            fault = f"target '{promise}': {self.called} has no end; a deadline is for batch jobs"
+            raise InputError(fault)
         if not isinstance(promise, Deadline):
             raise InputError(f"target '{promise}': a batch job has a deadline only")

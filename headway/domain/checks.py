@@ -38,9 +38,8 @@ def require_spread(where: str, **ratios: float) -> None:
     """Refuse spreads of durations that no distribution used here can have, as a ValueError."""
     for name, ratio in ratios.items():
         if not 0 <= ratio <= MOST_SPREAD_RATIO:
-            raise ValueError(
-                f"{where}: {name} is {ratio}; expected 0 or more, up to {MOST_SPREAD_RATIO:g}"
-            )
+            fault = f"{where}: {name} is {ratio}; expected 0 or more, up to {MOST_SPREAD_RATIO:g}"
+            raise ValueError(fault)
 
 
 def require_count(max_count: int, **counts: int | None) -> None:

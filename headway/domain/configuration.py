@@ -27,9 +27,8 @@ def check_task_cores(setting: Any, most_cores: int) -> None:
 
 def _require_room_for_a_task(cores_per_executor: int, task_cpus: TaskCores) -> None:
     if task_cpus > cores_per_executor:
-        raise ValueError(
-            f"task_cpus is {task_cpus}, more than the {cores_per_executor} cores of an executor"
-        )
+        fault = f"task_cpus is {task_cpus}, more than the {cores_per_executor} cores of an executor"
+        raise ValueError(fault)
 
 
 def whole_or_fraction(cores: float) -> TaskCores:
@@ -116,9 +115,8 @@ class Configuration:
         require_count(limits.MOST_CORES, tasks_per_executor=self.tasks_per_executor)
         _require_room_for_a_task(self.cores_per_executor, self.task_cpus)
         if not 0 <= self.trigger_s <= limits.LONGEST_S:
-            raise ValueError(
-                f"trigger_s is {self.trigger_s}; expected 0 (as fast as possible) to ten years"
-            )
+            fault = f"trigger_s is {self.trigger_s}; expected 0 (as fast as possible) to ten years"
+            raise ValueError(fault)
         require_count(limits.MOST_LONG, max_offsets_per_trigger=self.max_offsets_per_trigger)
 
     @property

@@ -39,9 +39,8 @@ class KeptPromise:
 
     def __post_init__(self) -> None:
         if self.form != PROMISE_FORM:
-            raise ValueError(
-                f"form is {self.form!r}; this Headway reads {PROMISE_FORM}: make the file anew"
-            )
+            fault = f"form is {self.form!r}; this Headway reads {PROMISE_FORM}: make the file anew"
+            raise ValueError(fault)
         self.promise()
 
     @classmethod

@@ -106,9 +106,8 @@ class NodeType:
                 f"{where}: cores is {self.cores}; expected at least 1 and at most {MOST_CORES:,}"
             )
         if self.memory_bytes is not None and not 1 <= self.memory_bytes <= MOST_LONG:
-            raise ValueError(
-                f"{where}: memory is {self.memory_bytes}; expected a positive size below 8 EiB"
-            )
+            fault = f"{where}: memory is {self.memory_bytes}; expected a positive size below 8 EiB"
+            raise ValueError(fault)
         if self.price_per_hour is not None and not 0 < self.price_per_hour < math.inf:
             raise ValueError(
                 f"{where}: price is {self.price_per_hour:g}; expected more than 0 per hour, "

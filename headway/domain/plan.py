@@ -192,9 +192,8 @@ class _StreamAnswer(Declarable, Result):
         if distribution is None:
             raise InputError(f"target '{promise}': the plan predicts no such latency")
         if promise.statistic not in distribution.statistics_s:
-            raise InputError(
-                f"target '{promise}': expected one of {', '.join(distribution.statistics_s)}"
-            )
+            fault = f"target '{promise}': expected one of {', '.join(distribution.statistics_s)}"
+            raise InputError(fault)
         interval = distribution.intervals90_s.get(promise.statistic)
         return distribution.statistics_s[promise.statistic] if interval is None else interval.high
 

@@ -193,9 +193,8 @@ class JobProfile(Declarable, Result):
         if not 0 <= (self.row_cost_half_range_ratio or 0.0) <= 1:
             raise ValueError(f"row cost range is {self.row_cost_half_range_ratio}; expected 0 to 1")
         if bool(self.settings) == (self.declared is not None):
-            raise ValueError(
-                "a profile needs at least one observed setting, or declared figures without any"
-            )
+            fault = "a profile needs at least one observed setting, or declared figures without any"
+            raise ValueError(fault)
         if self.declared is not None and len(self.declared.task_per_row) != len(self.stages):
             raise ValueError("declared figures need one range of task_per_row for each stage")
         if not self.stages:

@@ -56,9 +56,8 @@ class EventTimeLag:
 
     def __post_init__(self) -> None:
         if not 0 < self.batch_share <= 1:
-            raise ValueError(
-                f"event-time lag: batch_share is {self.batch_share}; expected above 0, up to 1"
-            )
+            fault = f"event-time lag: batch_share is {self.batch_share}; expected above 0, up to 1"
+            raise ValueError(fault)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

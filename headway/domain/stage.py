@@ -90,9 +90,8 @@ class StageObserved:
 
     def __post_init__(self) -> None:
         if not 0 <= (self.shared_wait_ratio or 0.0) <= 1:
-            raise ValueError(
-                f"shared_wait_ratio is {self.shared_wait_ratio}; expected a share from 0 to 1"
-            )
+            fault = f"shared_wait_ratio is {self.shared_wait_ratio}; expected a share from 0 to 1"
+            raise ValueError(fault)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,9 +107,8 @@ class StageResources:
 
     def __post_init__(self) -> None:
         if not 0 < self.slots_ratio <= MOST_RATIO:
-            raise ValueError(
-                f"slots_ratio is {self.slots_ratio}; expected above 0, up to {MOST_RATIO:g}"
-            )
+            fault = f"slots_ratio is {self.slots_ratio}; expected above 0, up to {MOST_RATIO:g}"
+            raise ValueError(fault)
 
 
 _COSTS = "task_fixed_s task_per_row_s task_per_partition_s task_per_state_row_s"
@@ -152,9 +150,8 @@ class StageProfile:
 
     def __post_init__(self) -> None:
         if (self.num_source_tasks is None) != (self.tasks_rule == "shuffle"):
-            raise ValueError(
-                f"stage {self.name}: num_source_tasks belongs to every rule but 'shuffle'"
-            )
+            fault = f"stage {self.name}: num_source_tasks belongs to every rule but 'shuffle'"
+            raise ValueError(fault)
         if (self.coalescing is None) == (self.tasks_rule == "coalesced"):
             raise ValueError(
                 f"stage {self.name}: coalescing belongs to the rule 'coalesced', and to no other"

@@ -145,9 +145,8 @@ def _csv_rows(text: str, path: str | Path) -> Iterator[_Row]:
             if not any(cell.strip() for cell in row):
                 continue
             if len(row) <= max(key_at, count_at):
-                raise InputError(
-                    f"{path}:{rows.line_num}: {len(row)} values; expected {len(heading)}"
-                )
+                fault = f"{path}:{rows.line_num}: {len(row)} values; expected {len(heading)}"
+                raise InputError(fault)
             yield f"{path}:{rows.line_num}", row[key_at], name, row[count_at]
     except csv.Error as error:
         raise InputError(f"{path}:{rows.line_num}: {error}; expected {WORDS}") from None

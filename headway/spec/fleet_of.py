@@ -75,9 +75,8 @@ def nodes_on_offer(plan: CapacityPlan, catalog: NodeCatalog) -> tuple[NodeEntry,
     for pattern in patterns:
         if not any(fnmatchcase(node.name, pattern) for node in catalog.nodes):
             node_names = ", ".join(node.name for node in catalog.nodes[:5])
-            raise InputError(
-                f"node_types: no node {pattern!r} in the catalogue; it has {node_names}, ..."
-            )
+            fault = f"node_types: no node {pattern!r} in the catalogue; it has {node_names}, ..."
+            raise InputError(fault)
     return tuple(node for node in catalog.nodes if _matches(node.name, plan.node_types))
 
 
