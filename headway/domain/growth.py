@@ -85,9 +85,7 @@ class WarmUp:
             return self.points[0].duration_ratio
         for young, old in pairwise(self.points):
             if jvm_age_s <= old.jvm_age_s:
-                share = math.log(jvm_age_s / young.jvm_age_s) / math.log(
-                    old.jvm_age_s / young.jvm_age_s
-                )
+                share = math.log(jvm_age_s / young.jvm_age_s, old.jvm_age_s / young.jvm_age_s)
                 rise = old.duration_ratio / young.duration_ratio
                 return float(young.duration_ratio * rise**share)
         return self.points[-1].duration_ratio

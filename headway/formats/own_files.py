@@ -29,9 +29,8 @@ _LONGEST_REASON = 200
 
 def read_text(path: Path, *, expected: str, largest_bytes: int = _LARGEST_FILE_BYTES) -> str:
     """The text of a file as of `read_whole_text`, without the byte order mark of some editors."""
-    return read_whole_text(path, expected=expected, largest_bytes=largest_bytes).removeprefix(
-        "\ufeff"
-    )
+    text = read_whole_text(path, expected=expected, largest_bytes=largest_bytes)
+    return text.removeprefix("\ufeff")
 
 
 def read_whole_text(path: Path, *, expected: str, largest_bytes: int = _LARGEST_FILE_BYTES) -> str:
