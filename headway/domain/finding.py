@@ -13,7 +13,8 @@ class FindingCode(StrEnum):
     """What kind of finding it is; its numbers are named beside it."""
 
     OVER_CAPACITY = "over_capacity"
-    """``rate_per_s``, ``stable_up_to_per_s``; ``is_sure`` is 0 if shorter durations may do."""
+    """``rate_per_s``, ``stable_up_to_per_s``; ``is_sure`` is 0 if durations at the low end of their
+    range are short enough."""
     TOO_CLOSE_TO_SATURATION = "too_close_to_saturation"
     """``rate_per_s``, ``utilization_ratio``, ``offered_load_ratio``, ``told_up_to_per_s``,
     ``stable_up_to_per_s``."""
@@ -28,7 +29,8 @@ class FindingCode(StrEnum):
     TRIGGERS_WAIT = "triggers_wait"
     """``min_rows`` of a batch, ``trigger_s``, ``interval_s`` at which batches start."""
     MORE_NODES_LESS_SURE = "more_nodes_less_sure"
-    """``nodes``, ``planned_s``, ``mean_s``, ``lowest_mean_s`` of more nodes, ``seen_slots``."""
+    """``nodes`` after which more promise no less, ``planned_s`` and ``mean_s`` there,
+    ``lowest_mean_s`` of more, ``seen_slots``."""
     MODEL_RISES = "model_rises"
     """``nodes`` from which the model says longer than for fewer, ``ratio`` by how much at most."""
     STATE_GROWS = "state_grows"
@@ -38,17 +40,24 @@ class FindingCode(StrEnum):
     STATE_BREAKS_PROMISE = "state_breaks_promise"
     """``missed_after_s``, ``growth_per_s``, ``state_rows``, ``state_rows_then``."""
     BATCHES_GROW = "batches_grow"
-    """``first_s``, ``last_s``, ``span_s``, ``is_same_load``, ``is_foreseeable`` of its growth."""
+    """``first_s`` and ``last_s`` of a batch in the profiled run, ``span_s`` between them,
+    ``is_same_load`` and ``is_foreseeable`` (1 or 0)."""
     GROWTH_CAUSE = "growth_cause"
-    """Times, and what grew with them, of `DurationGrowth`; named: ``part`` and ``causes``."""
+    """``first_s``, ``last_s`` of a batch, ``part_first_s``, ``part_last_s``, and if they grew
+    ``state_first_rows``, ``state_last_rows``, ``largest_first_share``, ``largest_last_share``,
+    ``gc_first_s``, ``gc_last_s``; named: ``part``, and ``causes`` as of `GrowthCause`."""
     GROWTH_ENDS_PROMISE = "growth_ends_promise"
-    """``span_s``, ``part_rise_ratio``, ``held_s``, ``is_missed``; named: ``part``, ``until``."""
+    """``span_s`` of the profiled growth, ``part_rise_ratio``, ``held_s`` after the run, and
+    ``is_missed`` after that (1), or not known (0); named: ``part``, ``until``."""
     SLOW_GROWTH = "slow_growth"
-    """``span_s``, rises and ``every_batches`` of `SlowGrowth`; named: ``part``, ``measure``."""
+    """``span_s`` in which it was seen, ``rise_per_day`` with the ends of its 90% interval,
+    ``rise_low_per_day`` and ``rise_high_per_day``, ``every_batches``; named: ``part`` and
+    ``measure``."""
     SLOW_GROWTH_ENDS_PROMISE = "slow_growth_ends_promise"
     """``held_s`` after the profiled run; named: ``until``, the day."""
     OUTAGE_SURVIVED = "outage_survived"
-    """``outage_s`` at most, ``retention_s``, ``first_batch_s``, ``restart_s`` if it is known."""
+    """``outage_s``, the longest one after which no row is lost, with the ``retention_s`` of the
+    source, ``first_batch_s``, and if it is known ``restart_s``."""
     RETENTION_LOSES_ROWS = "retention_loses_rows"
     """``planned_outage_s``, and those of `OUTAGE_SURVIVED`."""
     DECLARED = "declared"
@@ -96,9 +105,11 @@ class FindingCode(StrEnum):
     IDLE_CORES = "idle_cores"
     """``idle_cores`` of an executor's ``cores_per_executor``, ``task_cpus``."""
     NODE_RESERVE = "node_reserve"
-    """Cores and memory, as of `NodeType`; named: ``node_type``, ``reserved_by``."""
+    """Of a node, as of `NodeType`: ``cores``, ``reserved_cores``, and where memory is kept
+    ``memory_bytes``, ``reserved_memory_bytes``; named: ``node_type``, ``reserved_by``."""
     CORE_SPEED_ASSUMED = "core_speed_assumed"
-    """``core_speed_ratio``; named: ``node_type``, ``provenance`` of the figures."""
+    """``core_speed_ratio`` over the figures of the profile; named: ``node_type``, their
+    ``provenance``."""
     NO_MEMORY_PEAKS = "no_memory_peaks"
     """How much heap the tasks need is unknown."""
     LOCAL_MEMORY_PEAKS = "local_memory_peaks"
@@ -122,7 +133,8 @@ class FindingCode(StrEnum):
     JOBS_FAILED = "jobs_failed"
     """``num_jobs`` of the profiled run."""
     SWITCHES_TURNED = "switches_turned"
-    """``latency_s``, ``latency_without_s`` if any; named: ``switches``, ``cautions``."""
+    """``latency_s`` of the plan, ``latency_without_s`` of the same setting without them if it has
+    one; named: the ``switches``, and the ``cautions`` of what is given up, empty if nothing is."""
     SWITCH_NOT_TURNED = "switch_not_turned"
     """``gain_s`` of a batch, if it could be turned; named: ``switch``, ``why`` it could not."""
     SKEWED_STAGE = "skewed_stage"
@@ -166,7 +178,13 @@ OF_PROFILE = OUTSIDE_CALIBRATION | {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """A code and its numbers, in base units; ``names`` are of a stage, a node type, a property."""
+    """A code and its numbers, in base units; it is put into words where it is shown.
+
+    ``names`` are those of the things that it is about: a stage, a node type, a Spark property.
+
+    >>> Finding(code=FindingCode.MOSTLY_OVERRUNS, numbers={"overrun_probability": 0.87}).code
+    <FindingCode.MOSTLY_OVERRUNS: 'mostly_overruns'>
+    """
 
     code: FindingCode
     numbers: Mapping[str, float] = field(default_factory=dict)

@@ -15,7 +15,9 @@ _MOST_DIGITS = 3
 
 
 def words_of(finding: Finding) -> str:
-    """A finding as a sentence without a full stop; a KeyError if it lacks a number or a name.
+    """A finding as one sentence, without a full stop.
+
+    Raises KeyError if a number or a name is missing that its code has.
 
     >>> from headway.domain import FindingCode
     >>> words_of(Finding(code=FindingCode.OVER_CAPACITY,
@@ -27,6 +29,7 @@ def words_of(finding: Finding) -> str:
 
 
 def all_words(findings: Iterable[Finding]) -> tuple[str, ...]:
+    """Every finding as a sentence, in order."""
     return tuple(map(words_of, findings))
 
 

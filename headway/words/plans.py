@@ -5,29 +5,26 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from headway.digits import size_text
+from headway.digits import rounded_down, size_text
 from headway.domain import Finding, FindingCode, NodeType
-from headway.units import S_PER_HOUR, counted, format_duration
-from headway.words.sentences import filled, rows_text
+from headway.units import S_PER_HOUR, counted, format_duration, spark_memory_text
+from headway.words.sentences import rows_text
 
 _NO_LIMIT = "no rate limit, though batches of up to {batch_rows:rows} meet the target: "
-_WHY_LOST = (
-    "the source keeps rows for {retention_s:duration}, the first batch after it takes "
-    "{first_batch_s:duration}, and <the restart takes {restart_s:duration}|the restart itself is "
-    "not included: its time is unknown>"
-)
 
 
 def _less_sure(finding: Finding) -> str:
-    return filled(
-        "numbers of nodes above {nodes:.0f} do not lower the planned run time of "
-        f"{{planned_s:duration}}: {_expected_with_more(finding.numbers)}they are further from the "
-        "profiled {seen_slots:#slot} and so more uncertain; profile a run with more slots",
-        finding,
+    numbers = finding.numbers
+    return (
+        f"numbers of nodes above {round(numbers['nodes'])} do not lower the planned run time of "
+        f"{format_duration(numbers['planned_s'])}: {_expected_with_more(numbers)}they are further "
+        f"from the profiled {counted(round(numbers['seen_slots']), 'slot')} and so more uncertain; "
+        "profile a run with more slots"
     )
 
 
 def _expected_with_more(numbers: Mapping[str, float]) -> str:
+    """The gain that is expected of more nodes, if there is one."""
     if "lowest_mean_s" not in numbers or "mean_s" not in numbers:
         return ""
     more, best = format_duration(numbers["lowest_mean_s"]), format_duration(numbers["mean_s"])
@@ -37,14 +34,16 @@ def _expected_with_more(numbers: Mapping[str, float]) -> str:
 
 
 def _growth_ends(finding: Finding) -> str:
-    per_hour_s = finding.numbers["part_rise_ratio"] * S_PER_HOUR
-    unknown = "and what comes after that is not known: growth was measured for {span_s:duration}"
-    after = "and missed after that" if finding.numbers["is_missed"] else unknown
-    return filled(
-        f"caution: {{part}} gets longer, by up to {format_duration(per_hour_s)} in an hour; if "
-        "that goes on, the target is met until {until}, {held_s:duration} after the profiled run, "
-        f"{after}",
-        finding,
+    numbers, until = finding.numbers, finding.names["until"]
+    per_hour_s = numbers["part_rise_ratio"] * S_PER_HOUR
+    after = "and missed after that"
+    if not numbers["is_missed"]:
+        span = format_duration(numbers["span_s"])
+        after = f"and what comes after that is not known: growth was measured for {span}"
+    return (
+        f"caution: {finding.names['part']} gets longer, by up to {format_duration(per_hour_s)} in "
+        f"an hour; if that goes on, the target is met until {until}, "
+        f"{format_duration(numbers['held_s'])} after the profiled run, {after}"
     )
 
 
@@ -65,12 +64,47 @@ def _slow_growth(finding: Finding) -> str:
     return f"{part} grows by {rise} a day (90% interval {amount(low)} to {high})"
 
 
+def _outage_survived(finding: Finding) -> str:
+    return f"an outage of at most {_longest_outage(finding)} loses no row: {_why_lost(finding)}"
+
+
+def _retention_loses(finding: Finding) -> str:
+    planned = format_duration(finding.numbers["planned_outage_s"])
+    return (
+        f"caution: an outage of {planned} loses rows, one of at most {_longest_outage(finding)} "
+        f"does not: {_why_lost(finding)}; keep rows for longer (retention.ms of the topic)"
+    )
+
+
+def _longest_outage(finding: Finding) -> str:
+    return format_duration(rounded_down(finding.numbers["outage_s"]))
+
+
+def _why_lost(finding: Finding) -> str:
+    numbers, restart = finding.numbers, "the restart itself is not included: its time is unknown"
+    if "restart_s" in numbers:
+        restart = f"the restart takes {format_duration(numbers['restart_s'])}"
+    return (
+        f"the source keeps rows for {format_duration(numbers['retention_s'])}, the first batch "
+        f"after it takes {format_duration(numbers['first_batch_s'])}, and {restart}"
+    )
+
+
+def _target_of_profile(finding: Finding) -> str:
+    predicted_s = finding.numbers.get("predicted_s")
+    predicted = "" if predicted_s is None else f", {format_duration(predicted_s)} predicted"
+    return (
+        f"{finding.names['target']} is the lowest p99 that the profiled setting meets{predicted}: "
+        "no other target was given"
+    )
+
+
 def _idle_slots(finding: Finding) -> str:
     tasks, slots = round(finding.numbers["source_tasks"]), round(finding.numbers["slots"])
     return (
-        f"{finding.names['stage']} has {counted(tasks, 'task')}, one per source partition or split,"
-        f" so {slots - tasks} of {slots} slots are idle in this stage; more source partitions "
-        "would use them"
+        f"{finding.names['stage']} has {counted(tasks, 'task')}, one per source "
+        f"partition or split, so {slots - tasks} of {slots} slots are idle in "
+        "this stage; more source partitions would use them"
     )
 
 
@@ -83,50 +117,71 @@ def _node_reserve(finding: Finding) -> str:
 
 
 def _core_speed(finding: Finding) -> str:
+    node_type, ratio = finding.names["node_type"], finding.numbers["core_speed_ratio"]
     figures = "profiled cores" if finding.names["provenance"] == "measured" else "declared costs"
-    text = "the core speed of {node_type} is assumed to be {core_speed_ratio:g} times that of the "
-    return filled(f"{text}{figures}; profile a run on this node type to confirm it", finding)
+    return (
+        f"the core speed of {node_type} is assumed to be {ratio:g} times that of the {figures}; "
+        "profile a run on this node type to confirm it"
+    )
+
+
+def _heap_below_need(finding: Finding) -> str:
+    return (
+        f"a heap of {_memory(finding, 'heap_bytes')}, {finding.names['reason']}, is less than the "
+        f"{_memory(finding, 'needed_heap_bytes')} of {finding.names.get('need', 'measured peak')} "
+        "plus headroom"
+    )
+
+
+def _memory(finding: Finding, name: str) -> str:
+    return spark_memory_text(round(finding.numbers[name]))
 
 
 def _limit_beyond_profile(finding: Finding) -> str:
     measured = finding.names["provenance"] == "measured"
-    reference = "the largest profiled one" if measured else "those at this rate"
-    return filled(
-        "no rate limit: even batches of {batch_rows:rows}, {profiled_ratio:g} times "
-        f"{reference}, meet the target, and the cost of larger ones is unknown",
-        finding,
+    reference_text = "the largest profiled one" if measured else "those at this rate"
+    return (
+        f"no rate limit: even batches of {rows_text(finding.numbers['batch_rows'])}, "
+        f"{finding.numbers['profiled_ratio']:g} times {reference_text}, meet the target, and the "
+        "cost of larger ones is unknown"
     )
 
 
 def _skewed_stage(finding: Finding) -> str:
-    # Files of earlier versions have the number of the stage only.
-    return filled(
-        "<{stage}|stage {stage_id:.0f}>: its longest task takes {longest_s:duration}, "
-        f"{finding.numbers['longest_s'] / finding.numbers['mean_s']:.1f} times the mean: skew, "
-        "which more nodes do not fix",
-        finding,
+    longest_s, mean_s = finding.numbers["longest_s"], finding.numbers["mean_s"]
+    # Files of earlier versions have its number only.
+    stage = finding.names.get("stage", f"stage {finding.numbers['stage_id']:.0f}")
+    return (
+        f"{stage}: its longest task takes "
+        f"{format_duration(longest_s)}, {longest_s / mean_s:.1f} times the mean: skew, which more "
+        "nodes do not fix"
     )
 
 
 def _switches_turned(finding: Finding) -> str:
-    text = (
-        "the plan turns {switches}: the planned latency is {latency_s:duration} instead of "
-        "<{latency_without_s:duration}|none, over capacity>, counting the least gain of the 90% "
-        "interval"
+    numbers, names = finding.numbers, finding.names
+    without_s = numbers.get("latency_without_s")
+    without = "none, over capacity" if without_s is None else format_duration(without_s)
+    cautions = f"; {names['cautions']}" if names["cautions"] else ""
+    return (
+        f"the plan turns {names['switches']}: the planned latency is "
+        f"{format_duration(numbers['latency_s'])} instead of {without}, counting the least gain of "
+        f"the 90% interval{cautions}"
     )
-    return filled(f"{text}; {{cautions}}" if finding.names["cautions"] else text, finding)
 
 
 def _switch_not_turned(finding: Finding) -> str:
-    gain_s = finding.numbers.get("gain_s", 0.0)
-    expected = (
-        "it is expected to save {gain_s:duration} of the profiled batch, which lowers neither the "
-        "nodes nor the cost"
-        if gain_s >= 0.0
-        else f"it is expected to add {format_duration(-gain_s)} to the profiled batch"
-    )
-    why = expected if "gain_s" in finding.numbers else "{why}"
-    return filled(f"{{switch}} is allowed, but not part of the plan: {why}", finding)
+    gain_s = finding.numbers.get("gain_s")
+    if gain_s is None:
+        why = finding.names["why"]
+    elif gain_s >= 0.0:
+        why = (
+            f"it is expected to save {format_duration(gain_s)} of the profiled batch, which lowers "
+            "neither the nodes nor the cost"
+        )
+    else:
+        why = f"it is expected to add {format_duration(-gain_s)} to the profiled batch"
+    return f"{finding.names['switch']} is allowed, but not part of the plan: {why}"
 
 
 #: By the code of a finding about a plan: a sentence with places, or what makes one.
@@ -152,21 +207,12 @@ OF_PLANS: Mapping[FindingCode, Callable[[Finding], str] | str] = {
         "caution: if what grows slowly goes on, the target is missed from {until} on, "
         "{held_s:duration} after the profiled run: see the notes"
     ),
-    FindingCode.OUTAGE_SURVIVED: (
-        f"an outage of at most {{outage_s:duration at most}} loses no row: {_WHY_LOST}"
-    ),
-    FindingCode.RETENTION_LOSES_ROWS: (
-        "caution: an outage of {planned_outage_s:duration} loses rows, one of at most "
-        f"{{outage_s:duration at most}} does not: {_WHY_LOST}; keep rows for longer (retention.ms "
-        "of the topic)"
-    ),
+    FindingCode.OUTAGE_SURVIVED: _outage_survived,
+    FindingCode.RETENTION_LOSES_ROWS: _retention_loses,
     FindingCode.RATE_OF_PROFILE: (
         "{rate_per_s:rate} is the rate of the profiled run: no other was given"
     ),
-    FindingCode.TARGET_OF_PROFILE: (
-        "{target} is the lowest p99 that the profiled setting meets"
-        "<, {predicted_s:duration} predicted>: no other target was given"
-    ),
+    FindingCode.TARGET_OF_PROFILE: _target_of_profile,
     FindingCode.RATE_LIMIT_OF_KAFKA_ONLY: "only direct Kafka streams use {key}",
     FindingCode.ROWS_NOT_COUNTED: (
         "the log counts no rows: planned for the profiled rate, and without a rate limit"
@@ -185,10 +231,7 @@ OF_PLANS: Mapping[FindingCode, Callable[[Finding], str] | str] = {
         "memory peaks were measured in one JVM together with the driver (local[n]), which says "
         "little about an executor: they do not lower its heap; profile a run on a cluster"
     ),
-    FindingCode.HEAP_BELOW_NEED: (
-        "a heap of {heap_bytes:memory}, {reason}, is less than the {needed_heap_bytes:memory} of "
-        "<{need}|measured peak> plus headroom"
-    ),
+    FindingCode.HEAP_BELOW_NEED: _heap_below_need,
     FindingCode.PYTHON_MEMORY_UNKNOWN: (
         "the memory of Python workers was not recorded: the overhead of {overhead_bytes:memory} is "
         "Spark's default for Python on Kubernetes; set {key} in the profiled run to plan it"

@@ -47,38 +47,53 @@ def _too_close(finding: Finding) -> str:
 
 
 def _mostly_overruns(finding: Finding) -> str:
+    numbers = finding.numbers
     text = (
-        "{overrun_probability:.0%} of the batches overrun the trigger interval, so the query runs "
-        "as fast as possible"
+        f"{numbers['overrun_probability']:.0%} of the batches overrun the trigger interval, so the "
+        "query runs as fast as possible"
     )
-    cures = {
-        "enough_trigger_s": "a trigger interval of {enough_trigger_s:duration}",
-        "enough_slots": "{enough_slots:#slot}",
-    }
-    cure = " or ".join(cure for name, cure in cures.items() if name in finding.numbers)
-    return filled(f"{text}; {cure} would avoid that" if cure else text, finding)
+    cures = []
+    if "enough_trigger_s" in numbers:
+        cures.append(f"a trigger interval of {format_duration(numbers['enough_trigger_s'])}")
+    if "enough_slots" in numbers:
+        cures.append(counted(round(numbers["enough_slots"]), "slot"))
+    return f"{text}; {' or '.join(cures)} would avoid that" if cures else text
+
+
+def _limit_too_low(finding: Finding) -> str:
+    numbers = finding.numbers
+    enough = numbers.get("enough_rows")
+    return (
+        f"the rate limit of {rows_text(numbers['limit_rows'])} per batch admits "
+        f"{format_rate(numbers['passed_per_s'])}, less than the input rate of "
+        f"{format_rate(numbers['rate_per_s'])}: the backlog grows"
+        + ("" if enough is None else f"; {rows_text(enough)} would suffice")
+    )
 
 
 def _batches_grow(finding: Finding) -> str:
-    load = "at a constant rate" if finding.numbers["is_same_load"] else "for the same rows"
+    numbers = finding.numbers
+    load = "at a constant rate" if numbers["is_same_load"] else "for the same rows"
     # Files of earlier versions do not say whether it can be foreseen.
-    is_foreseeable = finding.numbers.get("is_foreseeable", 0.0)
+    is_foreseeable = numbers.get("is_foreseeable", 0.0)
     outlook = "a plan holds until a date only," if is_foreseeable else "no plan holds"
-    text = "batches grew from {first_s:duration} to {last_s:duration} in {span_s:duration}"
-    return filled(f"{text} {load}; {outlook} unless that stops", finding)
+    return (
+        f"batches grew from {format_duration(numbers['first_s'])} to "
+        f"{format_duration(numbers['last_s'])} in {format_duration(numbers['span_s'])} {load}; "
+        f"{outlook} unless that stops"
+    )
 
 
 def _growth_cause(finding: Finding) -> str:
     numbers = finding.numbers
     part_s = numbers["part_last_s"] - numbers["part_first_s"]
     share = part_s / (numbers["last_s"] - numbers["first_s"])
-    causes = " and ".join(_CAUSES[cause] for cause in finding.names["causes"].split())
-    why = f"likely cause: {causes}" if causes else "the log does not show why"
-    return filled(
-        f"{min(share, 1.0):.0%} of the growth is in {{part}}, which grew from "
-        f"{{part_first_s:duration}} to {{part_last_s:duration}} per batch; {why}; stop the growth, "
-        "and profile a run after that",
-        finding,
+    causes = [filled(_CAUSES[cause], finding) for cause in finding.names["causes"].split()]
+    why = f"likely cause: {' and '.join(causes)}" if causes else "the log does not show why"
+    return (
+        f"{min(share, 1.0):.0%} of the growth is in {finding.names['part']}, which grew from "
+        f"{format_duration(numbers['part_first_s'])} to {format_duration(numbers['part_last_s'])} "
+        f"per batch; {why}; stop the growth, and profile a run after that"
     )
 
 
@@ -115,8 +130,11 @@ def _slots_far_off(finding: Finding) -> str:
 
 
 def _partitions_far_off(finding: Finding) -> str:
-    partitions = counted(round(finding.numbers["shuffle_partitions"]), "shuffle partition")
-    return _far_off(finding, partitions, "the cost per shuffle partition is extrapolated")
+    return _far_off(
+        finding,
+        counted(round(finding.numbers["shuffle_partitions"]), "shuffle partition"),
+        "the cost per shuffle partition is extrapolated",
+    )
 
 
 def _rows_far_off(finding: Finding) -> str:
@@ -195,10 +213,7 @@ OF_PREDICTIONS: Mapping[FindingCode, Callable[[Finding], str] | str] = {
         "batches start every {interval_s:duration}, since triggers wait for {min_rows:,.0f} rows "
         "(minOffsetsPerTrigger)"
     ),
-    FindingCode.RATE_LIMIT_TOO_LOW: (
-        "the rate limit of {limit_rows:rows} per batch admits {passed_per_s:rate}, less than the "
-        "input rate of {rate_per_s:rate}: the backlog grows<; {enough_rows:rows} would suffice>"
-    ),
+    FindingCode.RATE_LIMIT_TOO_LOW: _limit_too_low,
     FindingCode.RATE_LIMIT_LEAVES_LITTLE: (
         "the rate limit of {limit_rows:rows} per batch leaves less than {catch_up_ratio:above 1} "
         "of the input rate for catching up"

@@ -1,21 +1,20 @@
 """Sentences with places for the numbers and the names of a finding.
 
-A place is a key of the finding, and behind a colon its form: one of Python's, such as ``.0%``, one
-of Headway's, such as ``duration``, or ``#`` and the word for what it counts. Of ``<a|b>``, a is
-said if the finding has all its keys, else b.
+A place is a key of the finding, and behind a colon the form in which it is shown: one of Python's,
+such as ``.0%``, one of Headway's, such as ``duration``, or ``#`` and the word for what it counts.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 
-from headway.digits import format_rate_down, rounded_down
+from headway.digits import format_rate_down
 from headway.domain import Finding
 from headway.units import counted, format_duration, format_rate, spark_memory_text
 
 
 def rows_text(number: float) -> str:
+    """A number of rows."""
     return counted(round(number), "row")
 
 
@@ -28,7 +27,6 @@ def stable_up_to(max_rate_per_s: float) -> str:
 
 _FORMS: Mapping[str, Callable[[float], str]] = {
     "duration": format_duration,
-    "duration at most": lambda duration_s: format_duration(rounded_down(duration_s)),
     "rate": format_rate,
     "rows": rows_text,
     "about rows": lambda number: rows_text(float(f"{number:.3g}")),
@@ -54,7 +52,9 @@ class _Figure:
 
 
 def filled(sentence: str, finding: Finding) -> str:
-    """A sentence with the numbers and the names of a finding, or a KeyError if one is missing.
+    """A sentence with the numbers and the names of a finding in its places.
+
+    Raises KeyError if one is missing.
 
     >>> from headway.domain import FindingCode
     >>> failed = Finding(code=FindingCode.JOBS_FAILED, numbers={"num_jobs": 2, "after_s": 90.0})
@@ -63,9 +63,4 @@ def filled(sentence: str, finding: Finding) -> str:
     """
     shown: dict[str, object] = {**finding.names}
     shown |= {name: _Figure(number) for name, number in finding.numbers.items()}
-
-    def stated(match: re.Match[str]) -> str:
-        has_all = shown.keys() >= set(re.findall(r"\{(\w+)", match[1]))
-        return match[1] if has_all else match[2] or ""
-
-    return re.sub(r"<([^|>]*)\|?([^>]*)>", stated, sentence).format_map(shown)
+    return sentence.format_map(shown)
