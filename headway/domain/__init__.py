@@ -137,6 +137,29 @@ Answer: TypeAlias = "Plan | InfeasiblePlan | DeadlinePlan | DStreamsPlan"
 All have the attributes that are read of any plan; they are None, or empty, of kinds without them.
 """
 
+__all__ = [
+    "APPLICATION_PROFILE_SCHEMA", "NOT_QUOTED", "PLATFORMS", "PROFILE_SCHEMA", "Z90", "Advice",
+    "AdvisedRun", "AfterStart", "Answer", "AnyAnswer", "AnyPromise", "Application",
+    "ApplicationProfile", "Applies", "Arrivals", "Backtest", "BatchAnswer", "Burst", "CatchUp",
+    "Change", "Cluster", "Coalescing", "ComingBack", "Configuration", "Coverage", "Deadline",
+    "DeadlinePlan", "DeadlinePoint", "Decision", "DeclaredCosts", "DeclaredWork",
+    "DefaultParallelism", "Drain", "Drift", "DriverPhase", "DurationGrowth", "DurationNoise",
+    "DuringBurst", "EmptyBatches", "EndingJob", "EventTimeLag", "EventTimeWindow", "Explored",
+    "FileSplits", "Finding", "FindingCode", "FrontierPoint", "GrowthCause", "HeldOut",
+    "InfeasiblePlan", "Interval", "Job", "JobProfile", "LatencyDistribution", "LevelTime",
+    "MemoryPlan", "MemoryProfile", "Metric", "Narrowing", "NearestTarget", "NodeType", "Objective",
+    "ObservedArrivals", "ObservedSetting", "Optimality", "Outage", "Plan",
+    "PlannedDurations", "PlannedRate", "PlannedSetting", "Playback", "Policy", "Prediction",
+    "Promise", "PromiseNeed", "QueryReport", "QuerySetting", "QueryShape", "QueryState",
+    "RateTrace", "RecordSplits", "RecordedStage", "Recovery", "Rejection", "Restart",
+    "RocksDbMemory", "RowsLaw", "RuleOfThumb", "ScheduleReport", "ScheduledQuery", "Sensitivity",
+    "Separation", "Share", "SimulatedTarget", "SlowGrowth", "SlowMeasure", "SourceTasks",
+    "StageObserved", "StageProfile", "StageResources", "StageTerm", "StateLoad",
+    "StateOperatorProfile", "StateProfile", "StatedRange", "StatefulOperator", "StreamAnswer",
+    "StreamBacklog", "Target", "TasksRule", "TraceStretch", "Verdict", "WarmUp", "WarmUpPoint",
+    "WindowGrid", "parse_promise",
+]  # fmt: skip
+
 # What a plan of a stream does not speak of is loaded by what does.
 if not TYPE_CHECKING:
     __getattr__ = loads_when_used(
