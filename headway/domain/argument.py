@@ -1,13 +1,18 @@
-"""Arguments of a command, declared once: for calls, options, refusals, help and reference."""
+"""Arguments of a command, declared once: what a value must be, its help, and which jobs have it.
+
+A question is a frozen dataclass whose fields are made by :func:`argument_of`. The call of the
+library, the options of the command line, what is refused for which kind of job, and the reference
+are derived from that one declaration, as keys of files are from `headway.spec.forms`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import KW_ONLY, Field, field, fields, replace
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import Field, field, fields, replace
 from enum import StrEnum
-from functools import cache, wraps
+from functools import lru_cache, wraps
 from inspect import Parameter, signature
-from typing import Any, Literal, ParamSpec, Protocol, TypeAlias, TypeVar, cast
+from typing import Any, Literal, Protocol, TypeAlias, TypeVar, cast
 
 from headway.errors import RefusedArgumentError, argument
 from headway.lazy_classes import dataclass
@@ -39,57 +44,68 @@ class Question:
 
 AnyQuestion = TypeVar("AnyQuestion", bound=Question)
 Call = TypeVar("Call", bound=Callable[..., Any])
-Declared = ParamSpec("Declared")
 
 
 class Value(Protocol):
     """What an argument must be."""
 
     def read(self, value: Any, name: str, /) -> Any:
-        """The value of what was given, in base units; an InputError names what was expected."""
+        """The value of what was given, in base units.
+
+        Raises InputError, which names the argument, what was given and what is expected.
+        """
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Argument:
-    """One argument: how its ``value`` is read, and ``about`` as its help.
+    """One argument: its name in the library, its option, its value, and the jobs it is not for."""
+
+    field_name: str
+    name: str
+    option: str | None
+    value: Value
+    about: str
+    default: Any
+    not_for: Mapping[StrEnum, str]
+    is_repeatable: bool
+    is_required: bool
+    is_first: bool
+    metavar: str | None
+    topic: Topic
+    is_rare: bool
+
+
+def argument_of(
+    value: Value,
+    about: str,
+    *,
+    name: str | None = None,
+    option: str | None = "",
+    default: Any = None,
+    not_for: Mapping[Any, str] | None = None,
+    is_repeatable: bool = False,
+    is_required: bool = False,
+    is_first: bool = False,
+    metavar: str | None = None,
+    topic: Topic = "What you ask",
+    is_rare: bool = False,
+) -> Any:
+    """A field of a question: how its ``value`` is read, and ``about`` as its help.
 
     ``name`` is its name in the library, if it is not that of the field: ``rate`` for
     ``rate_per_s``; ``option`` its option on the command line, if it is not spelt as the name, None
-    if it has none. ``not_for`` says for which kinds of jobs it means nothing, and why. Help and
-    reference list it before all others if ``is_first``, under its ``topic``, and only the full help
-    does if it ``is_rare``; ``metavar`` is what help calls its value.
+    if it has none. ``default`` is its value when it is not given, ``not_for`` says for which kinds
+    of jobs it means nothing, and why. Its option may be given several times if ``is_repeatable``,
+    and its value is a list then; it must be given if ``is_required``. It comes before all others in
+    help and reference if ``is_first``; ``metavar`` is what the help calls its value. Help lists it
+    under its ``topic``, and only the full help does if it ``is_rare``.
     """
-
-    value: Value
-    about: str
-    _: KW_ONLY
-    field_name: str = ""
-    name: str = ""
-    option: str | None = ""
-    default: Any = None
-    not_for: Mapping[Any, str] = field(default_factory=dict)
-    is_required: bool = False
-    is_first: bool = False
-    metavar: str | None = None
-    topic: Topic = "What you ask"
-    is_rare: bool = False
-
-    @property
-    def is_repeatable(self) -> bool:
-        """Whether its option may be given several times: its value is a list then."""
-        return self.default == ()
-
-
-def _field_of(argument: Callable[Declared, Argument]) -> Callable[Declared, Any]:
-    def declare(*values: Declared.args, **by_name: Declared.kwargs) -> Any:
-        declared = argument(*values, **by_name)
-        return field(default=declared.default, metadata={"argument": declared})
-
-    return declare
-
-
-#: A field of a question, declared as an `Argument` is.
-argument_of = _field_of(Argument)
+    declared = Argument(
+        field_name="", name=name or "", option=option, value=value, about=about, default=default,
+        not_for=not_for or {}, is_repeatable=is_repeatable, is_required=is_required,
+        is_first=is_first, metavar=metavar, topic=topic, is_rare=is_rare,
+    )  # fmt: skip
+    return field(default=default, metadata={"argument": declared})
 
 
 def as_in(question: type[Question], field_name: str) -> Any:
@@ -98,16 +114,19 @@ def as_in(question: type[Question], field_name: str) -> Any:
     return field(default=declared.default, metadata=declared.metadata)
 
 
+def arguments_of(question: type[Question]) -> tuple[Argument, ...]:
+    """The arguments of a question in the order of its fields, those first that are to be."""
+    return _arguments_of(cast("Hashable", question))
+
+
+@lru_cache
 def _arguments_of(question: Any) -> tuple[Argument, ...]:
     declared = [_named_as(member) for member in fields(question) if "argument" in member.metadata]
     return tuple(sorted(declared, key=lambda argument: not argument.is_first))
 
 
-#: The arguments of a class of questions, called as their fields unless they say otherwise.
-arguments_of: Callable[[Any], tuple[Argument, ...]] = cache(_arguments_of)
-
-
 def _named_as(member: Field[Any]) -> Argument:
+    """The argument of a field, by whose name it is called unless it was declared otherwise."""
     declared: Argument = member.metadata["argument"]
     name = declared.name or member.name
     option = f"--{name.replace('_', '-')}" if declared.option == "" else declared.option
@@ -120,15 +139,18 @@ def given_names(options: Mapping[str, Any]) -> frozenset[str]:
     >>> sorted(given_names({"rate": 0, "cores": None, "bursts": [], "from_start": False}))
     ['rate']
     """
-    return frozenset(
-        name
-        for name, value in options.items()
-        if not (value is None or value is False or (isinstance(value, list | tuple) and not value))
-    )
+    return frozenset(name for name, value in options.items() if _says_something(value))
+
+
+def _says_something(value: object) -> bool:
+    return not (value is None or value is False or (isinstance(value, list | tuple) and not value))
 
 
 def takes(question: type[Question]) -> Callable[[Call], Call]:
-    """A decorator for a call whose ``**options`` are the arguments of a question."""
+    """A decorator for a call whose ``**options`` are the arguments of a question, and no others.
+
+    Its signature shows them. Arguments that the call itself names are passed as they are.
+    """
 
     def with_arguments(call: Call) -> Call:
         named = {
@@ -163,12 +185,19 @@ def takes(question: type[Question]) -> Callable[[Call], Call]:
 def question_for(
     kind: StrEnum, question: type[AnyQuestion], options: Mapping[str, Any]
 ) -> AnyQuestion:
+    """The question about a job of a kind, after what means nothing for it has been refused.
+
+    Raises InputError as `refuse_for` and `read_question` do.
+    """
     refuse_for(kind, question, options)
     return read_question(question, options)
 
 
 def read_question(question: type[AnyQuestion], options: Mapping[str, Any]) -> AnyQuestion:
-    """The question with the values of its arguments; an InputError if one is invalid."""
+    """The question with the values of its arguments, read and checked.
+
+    Raises InputError if one is invalid.
+    """
     values = {
         declared.field_name: declared.value.read(options[declared.name], declared.name)
         for declared in arguments_of(question)
@@ -178,7 +207,11 @@ def read_question(question: type[AnyQuestion], options: Mapping[str, Any]) -> An
 
 
 def refuse_for(kind: StrEnum, question: type[Question], options: Mapping[str, Any]) -> None:
-    """Refuse arguments that mean nothing for jobs of a kind, as a RefusedArgumentError."""
+    """Refuse given arguments that mean nothing for jobs of a kind.
+
+    Raises RefusedArgumentError, which names the first of them, others for which the reason is the
+    same, and that reason.
+    """
     names = given_names(options)
     reasons = {
         declared.name: declared.not_for[kind]

@@ -59,6 +59,7 @@ class LogsQuestion(Question):
         values.ReadBy(_properties, parse=parse_property),
         "Spark property for the session that reads the logs, as for spark-submit. Repeatable.",
         default=(),
+        is_repeatable=True,
         metavar="NAME=VALUE",
         is_rare=True,
     )
@@ -75,6 +76,7 @@ class ProfileQuestion(LogsQuestion):
         "Query to include as a run of the job. Repeatable.",
         option="--query",
         default=(),
+        is_repeatable=True,
         is_first=True,
         metavar="NAME_OR_ID",
     )

@@ -28,6 +28,7 @@ class WindowsQuestion(RunQuestion):
         "Windows to count, e.g. '1h every 5m'; repeatable. As profiled by default.",
         option="--window",
         default=(),
+        is_repeatable=True,
         is_first=True,
     )
     queries: str | Path | None = argument_of(
@@ -108,6 +109,7 @@ class SimulateQuestion(Question):
         "Outage during which the query does not run, e.g. '5m at 1h'; repeatable.",
         option="--outage",
         default=(),
+        is_repeatable=True,
         not_for=_NOT_FOR_PIPELINES,
     )
     policies: tuple[str, ...] | None = argument_of(
@@ -136,6 +138,7 @@ class SimulateQuestion(Question):
         name="triggers",
         option="--trigger",
         default=(),
+        is_repeatable=True,
         not_for=_OF_POLICIES,
         is_rare=True,
     )

@@ -135,6 +135,7 @@ class JobQuestion(SettingQuestion):
         "Query of an event log; all by default. Repeatable.",
         option="--query",
         default=(),
+        is_repeatable=True,
         metavar="NAME_OR_ID",
     )
     source_partitions: int | None = _rarely_fixed(
@@ -219,6 +220,7 @@ class PlanQuestion(JobQuestion):
         "meets.",
         name="target",
         default=(),
+        is_repeatable=True,
         is_first=True,
     )
     backlog_rows: float | None = _rare(
@@ -250,6 +252,7 @@ class PlanQuestion(JobQuestion):
         "Node type: a name in the catalogue, or name:cores=4,memory=14g,price=0.192; repeatable.",
         option="--node-type",
         default=(),
+        is_repeatable=True,
     )
     catalog: str | Path | None = _rarely_of_nodes(
         values.PATH_READ_LATER,
@@ -296,6 +299,7 @@ class PlanQuestion(JobQuestion):
         "Limit beside the targets: the files written per hour, e.g. 'files <= 500/h'.",
         name="limit",
         default=(),
+        is_repeatable=True,
         not_for=_NOT_FOR_WRITES,
     )
     allowed: tuple[Switch, ...] = _rare(
@@ -303,6 +307,7 @@ class PlanQuestion(JobQuestion):
         f"Switch of Spark that the plan may turn; repeatable: {', '.join(Switch)}.",
         name="allow",
         default=(),
+        is_repeatable=True,
         not_for=not_for(ending=_DEADLINE, real_time=_NOT_MODELLED, dstreams="DStreams have none"),
     )
     bursts: tuple[Burst, ...] = _rare(
@@ -310,6 +315,7 @@ class PlanQuestion(JobQuestion):
         "Burst during which the target must be met: RATE:DURATION[:EVERY]; repeatable.",
         option="--burst",
         default=(),
+        is_repeatable=True,
         not_for=not_for(
             ending=_DEADLINE,
             real_time="bursts of Real-Time Mode are not modelled; give the burst's rate as "
