@@ -7,7 +7,7 @@ from dataclasses import asdict, field
 from typing import ClassVar, Literal
 
 from headway.domain.argument import JobKind
-from headway.domain.checks import require_count, require_not_negative, values_of
+from headway.domain.checks import require_count, require_not_negative
 from headway.domain.configuration import Cluster
 from headway.domain.declared import Declarable, DeclaredWork
 from headway.domain.profile import APPLICATION_PROFILE_SCHEMA, Application
@@ -67,8 +67,15 @@ class RecordedStage:
 
     def __post_init__(self) -> None:
         require_count(MOST_INT, num_tasks=self.num_tasks, num_finished=self.num_finished)
-        names = "num_failed task_mean_s task_sd_s task_max_s task_fixed_s submitted_s"
-        require_not_negative(f"stage {self.id}", **values_of(self, names))
+        require_not_negative(
+            f"stage {self.id}",
+            num_failed=self.num_failed,
+            task_mean_s=self.task_mean_s,
+            task_sd_s=self.task_sd_s,
+            task_max_s=self.task_max_s,
+            task_fixed_s=self.task_fixed_s,
+            submitted_s=self.submitted_s,
+        )
         if not self.submitted_s <= self.completed_s < math.inf:
             fault = f"completed_s is {self.completed_s}; expected {self.submitted_s} or more"
             raise ValueError(fault)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import re
-from typing import Any
 
 from headway.errors import InputError
 from headway.limits import LONGEST_SUM_S, MOST_LONG, MOST_SPREAD_RATIO
@@ -18,11 +17,6 @@ SUBDOMAIN_PATTERN = rf"(?=.{{1,253}}$){LABEL_PATTERN}(?:\.{LABEL_PATTERN})*"
 SUBDOMAIN_WORDS = (
     "lower case letters, digits, '-' and '.', a letter or digit at both ends, at most 253"
 )
-
-
-def values_of(noun: object, names: str) -> dict[str, Any]:
-    """Fields of a noun by their names, which one text has with blanks between them."""
-    return {name: getattr(noun, name) for name in names.split()}
 
 
 def require_not_negative(where: str, **values: float | None) -> None:

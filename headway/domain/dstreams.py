@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import field
 from typing import ClassVar, Literal
 
-from headway.domain.checks import require_count, require_seconds, values_of
+from headway.domain.checks import require_count, require_seconds
 from headway.domain.configuration import TaskCores, check_task_cores, task_slots
 from headway.domain.declared import Provenance
 from headway.domain.finding import Finding
@@ -39,7 +39,12 @@ class DStreamsSetting:
     num_receivers: int = field(default=0, metadata={"key": "receivers"})
 
     def __post_init__(self) -> None:
-        require_count(MOST_INT, **values_of(self, "executors cores_per_executor concurrent_jobs"))
+        require_count(
+            MOST_INT,
+            executors=self.executors,
+            cores_per_executor=self.cores_per_executor,
+            concurrent_jobs=self.concurrent_jobs,
+        )
         check_task_cores(self, MOST_INT)
         require_seconds(batch_interval_s=self.batch_interval_s)
 

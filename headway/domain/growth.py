@@ -6,7 +6,7 @@ import math
 from itertools import pairwise
 from typing import Literal, TypeAlias
 
-from headway.domain.checks import require_not_negative, values_of
+from headway.domain.checks import require_not_negative
 from headway.domain.finding import Finding, FindingCode
 from headway.lazy_classes import dataclass
 
@@ -31,7 +31,8 @@ class WarmUpPoint:
 class StateLoad:
     """What loading the state took when the query went on from its checkpoint in a fresh JVM.
 
-    Times are of tasks, over all stores; ``replay_s`` is for the ``replayed_rows``, if known.
+    Times are of tasks, over all stores together: ``load_s`` for all of it; ``replay_s`` is the part
+    for the changes since the snapshot, ``replayed_rows``, or None if the store does not tell.
     """
 
     rows: int
@@ -41,8 +42,13 @@ class StateLoad:
     replay_s: float | None = None
 
     def __post_init__(self) -> None:
-        times_and_rows = values_of(self, "rows replayed_rows load_s replay_s")
-        require_not_negative("state that was loaded", **times_and_rows)
+        require_not_negative(
+            "state that was loaded",
+            rows=self.rows,
+            replayed_rows=self.replayed_rows,
+            load_s=self.load_s,
+            replay_s=self.replay_s or 0.0,
+        )
         if self.num_stores < 1:
             raise ValueError(f"state that was loaded: {self.num_stores} stores; expected 1 or more")
 
@@ -51,10 +57,11 @@ class StateLoad:
 class WarmUp:
     """The first batches of the query in fresh JVMs, before the part that the profile is fitted on.
 
-    At ``start_age_s`` of the JVM the query's first batch began; ``first_batch_extra_s`` is what it
-    took beyond its rows and its state: planning, and loading of classes. ``points`` are for the
-    batches after it, youngest first; from ``steady_age_s`` on the drift applies. ``loaded`` is the
-    state that was loaded, if known; ``executor_wait_s`` passed until the first executor was there.
+    ``start_age_s`` is the age of the JVM at which the query's first batch began, and
+    ``first_batch_extra_s`` what it took beyond its rows and its state: planning, and the loading of
+    classes. ``points`` are for the batches after it, youngest first; from ``steady_age_s`` on the
+    drift applies. ``loaded`` is the state that was loaded; None if that is not known.
+    ``executor_wait_s`` passed from the start of the application until its first executor was there.
     """
 
     start_age_s: float
@@ -65,13 +72,19 @@ class WarmUp:
     executor_wait_s: float = 0.0
 
     def __post_init__(self) -> None:
-        require_not_negative("warm-up", **values_of(self, "first_batch_extra_s executor_wait_s"))
+        require_not_negative(
+            "warm-up",
+            first_batch_extra_s=self.first_batch_extra_s,
+            executor_wait_s=self.executor_wait_s,
+        )
         ages_s = [self.start_age_s, *(point.jvm_age_s for point in self.points), self.steady_age_s]
         if not self.start_age_s > 0 or ages_s != sorted(ages_s):
             raise ValueError("warm-up: expected positive ages, from start_age_s to steady_age_s")
 
     def ratio(self, jvm_age_s: float) -> float:
-        """Duration at an age over that at the reference age, between points by logarithms.
+        """Duration at an age over that at the reference age; needs at least one point.
+
+        Straight lines between the points, in logarithms; level before the first and after the last.
 
         >>> points = tuple(
         ...     WarmUpPoint(jvm_age_s=age_s, duration_ratio=ratio, num_batches=1)
@@ -85,30 +98,36 @@ class WarmUp:
             return self.points[0].duration_ratio
         for young, old in pairwise(self.points):
             if jvm_age_s <= old.jvm_age_s:
-                share = math.log(jvm_age_s / young.jvm_age_s, old.jvm_age_s / young.jvm_age_s)
+                share = math.log(jvm_age_s / young.jvm_age_s) / math.log(
+                    old.jvm_age_s / young.jvm_age_s
+                )
                 rise = old.duration_ratio / young.duration_ratio
                 return float(young.duration_ratio * rise**share)
         return self.points[-1].duration_ratio
 
 
-#: What grew together with the batches. A sink log is that of a file sink, which keeps all its files
-#: and is read in addBatch.
+#: What grew together with the batches: rows of the state; the share of rows in the largest
+#: task, as with few keys that get most rows; time of a stage's tasks in garbage collection; time to
+#: list the files of the source; time of the driver in addBatch with a file sink, which keeps a log
+#: of all its files; time to write the files of the checkpoint.
 GrowthCause: TypeAlias = Literal[
     "state_rows", "largest_task", "gc", "listing", "sink_log", "checkpoint"
 ]
-
-
-def _numbers(growth: DurationGrowth | SlowGrowth, names: str) -> dict[str, float]:
-    numbers = values_of(growth, names).items()
-    return {name: float(number) for name, number in numbers if number is not None}
+_RECORDED = (
+    *("state_first_rows", "state_last_rows", "largest_first_share", "largest_last_share"),
+    *("gc_first_s", "gc_last_s"),
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DurationGrowth:
     """Growth of the batches of the last profiled run, for the same rows: theory.md (E45).
 
-    ``part`` is the driver phase or the stage that grew most; ``causes`` are what grew with it, the
-    likeliest first. ``is_same_load`` says that all batches had about the same rows.
+    Batches took ``first_s`` at the beginning of the growth and ``last_s`` at the end, ``span_s``
+    later. ``is_same_load`` says that all had about the same rows. ``part`` is the driver phase or
+    the stage that grew most, from ``part_first_s`` to ``part_last_s``; ``causes`` are what grew
+    with it, the likeliest first, of which the state, the largest task and the garbage collection
+    have numbers of their own.
 
     If it is measured well enough to be extrapolated, ``part_rise_ratio`` is by how much the part
     gets longer in a second, at the upper end of its 90% interval, and ``ended`` when the run ended:
@@ -140,8 +159,13 @@ class DurationGrowth:
     autocorrelation: float | None = None
 
     def __post_init__(self) -> None:
-        times_s = values_of(self, "first_s part_first_s part_last_s part_rise_ratio")
-        require_not_negative("growth", **times_s)
+        require_not_negative(
+            "growth",
+            first_s=self.first_s,
+            part_first_s=self.part_first_s,
+            part_last_s=self.part_last_s,
+            part_rise_ratio=self.part_rise_ratio or 0.0,
+        )
         if not (self.last_s > self.first_s and self.span_s > 0):
             raise ValueError(
                 f"growth from {self.first_s:g} s to {self.last_s:g} s in {self.span_s:g} s; "
@@ -160,16 +184,22 @@ class DurationGrowth:
 
     @property
     def findings(self) -> tuple[Finding, Finding]:
-        extent = _numbers(self, "first_s last_s span_s is_same_load is_foreseeable")
-        part = _numbers(
-            self,
-            "first_s last_s part_first_s part_last_s state_first_rows state_last_rows "
-            "largest_first_share largest_last_share gc_first_s gc_last_s",
-        )
-        names = {"part": self.part, "causes": " ".join(self.causes)}
+        """The growth, which is a headline, and its likely cause."""
+        growth_s = {"first_s": self.first_s, "last_s": self.last_s}
+        part_s = {"part_first_s": self.part_first_s, "part_last_s": self.part_last_s}
+        recorded = {name: n for name in _RECORDED if (n := getattr(self, name)) is not None}
+        extent = {
+            "span_s": self.span_s,
+            "is_same_load": float(self.is_same_load),
+            "is_foreseeable": float(self.is_foreseeable),
+        }
         return (
-            Finding(code=FindingCode.BATCHES_GROW, numbers=extent),
-            Finding(code=FindingCode.GROWTH_CAUSE, numbers=part, names=names),
+            Finding(code=FindingCode.BATCHES_GROW, numbers=growth_s | extent),
+            Finding(
+                code=FindingCode.GROWTH_CAUSE,
+                numbers=growth_s | part_s | recorded,
+                names={"part": self.part, "causes": " ".join(self.causes)},
+            ),
         )
 
 
@@ -181,10 +211,10 @@ SlowMeasure: TypeAlias = Literal["phase", "compaction", "state_rows", "state_byt
 class SlowGrowth:
     """Growth that a long run shows and a short one hides: theory.md (E52).
 
-    ``rise_per_day``, with the ends of its 90% interval, are seconds by which a phase of the driver
-    gets longer for the same rows, or longer in the batches that compact a log, one of
-    ``every_batches``; or rows or bytes of the state. ``cause`` is what makes a phase longer, if
-    known.
+    It was seen in ``span_s`` until ``ended``. ``rise_per_day``, with the ends of its 90% interval,
+    are seconds by which a phase of the driver gets longer for the same rows, or longer in the
+    batches that compact a log, one of ``every_batches``; or rows or bytes of the state. ``cause``
+    is what makes a phase longer, if that is known.
 
     >>> growth = SlowGrowth(
     ...     measure="phase", part="latest_offset", span_s=259200.0,
@@ -220,14 +250,20 @@ class SlowGrowth:
 
     @property
     def is_certain(self) -> bool:
+        """Whether the whole interval is growth."""
         return self.rise_low_per_day > 0.0
 
     @property
     def finding(self) -> Finding:
+        """How much it grows in a day."""
         return Finding(
             code=FindingCode.SLOW_GROWTH,
-            numbers=_numbers(
-                self, "span_s rise_per_day rise_low_per_day rise_high_per_day every_batches"
-            ),
+            numbers={
+                "span_s": self.span_s,
+                "rise_per_day": self.rise_per_day,
+                "rise_low_per_day": self.rise_low_per_day,
+                "rise_high_per_day": self.rise_high_per_day,
+                "every_batches": float(self.every_batches),
+            },
             names={"part": self.part, "measure": self.measure},
         )

@@ -11,7 +11,7 @@ from typing import ClassVar
 import headway.domain.recorded as recorded
 from headway.assumptions.predictions import USUAL_PERSISTENCE_RATIO
 from headway.domain.argument import JobKind
-from headway.domain.checks import require_not_negative, require_spread, values_of
+from headway.domain.checks import require_not_negative, require_spread
 from headway.domain.configuration import Arrivals, Configuration, Drain
 from headway.domain.declared import Declarable, DeclaredCosts
 from headway.domain.growth import DurationGrowth, SlowGrowth, WarmUp
@@ -63,7 +63,9 @@ class DurationNoise:
     persistence_ratio: float = USUAL_PERSISTENCE_RATIO.value
 
     def __post_init__(self) -> None:
-        require_spread("noise", **values_of(self, "batch_ratio run_to_run_ratio"))
+        require_spread(
+            "noise", batch_ratio=self.batch_ratio, run_to_run_ratio=self.run_to_run_ratio
+        )
         require_not_negative("noise", added_sd_s=self.added_sd_s)
         if not 0 <= self.slow_batch_share < 1 or not 1 <= self.slow_batch_ratio <= MOST_RATIO:
             raise ValueError(

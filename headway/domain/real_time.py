@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import field
 from typing import ClassVar, Literal
 
-from headway.domain.checks import require_count, require_seconds, values_of
+from headway.domain.checks import require_count, require_seconds
 from headway.domain.configuration import TaskCores, check_task_cores, task_slots
 from headway.domain.node_type import NodeType
 from headway.domain.prediction import LatencyDistribution
@@ -36,8 +36,13 @@ class RealTimeSetting:
     task_cpus: TaskCores = 1
 
     def __post_init__(self) -> None:
-        names = "executors cores_per_executor source_partitions shuffle_partitions"
-        require_count(MOST_INT, **values_of(self, names))
+        require_count(
+            MOST_INT,
+            executors=self.executors,
+            cores_per_executor=self.cores_per_executor,
+            source_partitions=self.source_partitions,
+            shuffle_partitions=self.shuffle_partitions,
+        )
         check_task_cores(self, MOST_INT)
         require_seconds(batch_length_s=self.batch_length_s)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import field
 
-from headway.domain.checks import require_not_negative, values_of
+from headway.domain.checks import require_not_negative
 from headway.domain.configuration import Configuration
 from headway.lazy_classes import dataclass
 
@@ -192,7 +192,12 @@ class EmptyBatches:
     ahead_s: float
 
     def __post_init__(self) -> None:
-        require_not_negative("empty batches", **values_of(self, "num_per_batch duration_s ahead_s"))
+        require_not_negative(
+            "empty batches",
+            num_per_batch=self.num_per_batch,
+            duration_s=self.duration_s,
+            ahead_s=self.ahead_s,
+        )
         if not 0 <= self.emitted_share <= 1:
             raise ValueError(f"emitted_share is {self.emitted_share}; expected 0 to 1")
 

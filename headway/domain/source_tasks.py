@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from headway.domain.checks import require_count, require_not_negative, values_of
+from headway.domain.checks import require_count, require_not_negative
 from headway.domain.configuration import TaskCores, check_task_cores
 from headway.lazy_classes import dataclass
 from headway.limits import MOST_CORES, MOST_INT, MOST_LONG, MOST_PARTITIONS
@@ -35,7 +35,9 @@ class Coalescing:
 
     def __post_init__(self) -> None:
         require_not_negative("coalescing", exchange_bytes_per_row=self.exchange_bytes_per_row)
-        require_count(MOST_LONG, **values_of(self, "advisory_bytes smallest_bytes"))
+        require_count(
+            MOST_LONG, advisory_bytes=self.advisory_bytes, smallest_bytes=self.smallest_bytes
+        )
         check_task_cores(self, MOST_CORES)
         require_count(MOST_INT, parallelism=self.parallelism)
         require_count(MOST_PARTITIONS, initial_partitions=self.initial_partitions)
@@ -94,7 +96,9 @@ class FileSplits:
         for name in ("file_rows", "file_bytes"):
             if not 0 < getattr(self, name) < math.inf:
                 raise ValueError(f"{name} is {getattr(self, name)}; expected more than 0")
-        require_count(MOST_LONG, **values_of(self, "max_split_bytes open_cost_bytes"))
+        require_count(
+            MOST_LONG, max_split_bytes=self.max_split_bytes, open_cost_bytes=self.open_cost_bytes
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

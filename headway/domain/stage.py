@@ -6,7 +6,7 @@ import math
 from dataclasses import replace
 from typing import Literal, TypeAlias
 
-from headway.domain.checks import require_count, require_not_negative, require_spread, values_of
+from headway.domain.checks import require_count, require_not_negative, require_spread
 from headway.domain.source_tasks import Coalescing, SourceTasks
 from headway.domain.writes import CheckpointStore
 from headway.lazy_classes import dataclass
@@ -38,6 +38,9 @@ Separation: TypeAlias = Literal["batches", "tasks", "empty", "parts", "totals"]
 class RowsLaw:
     """Rows that enter a stage when ``n`` enter the batch: ``static_rows + scale * n ** exponent``.
 
+    An exponent below 1 is a partial aggregation, which sees the same keys again. ``static_rows``
+    are those of static tables, which are the same in every batch.
+
     >>> RowsLaw(scale=2.0, exponent=1.0).rows(50.0)
     100.0
     """
@@ -55,6 +58,7 @@ class RowsLaw:
             )
 
     def rows(self, batch_rows: float) -> float:
+        """Rows that enter the stage of a batch of ``batch_rows`` rows."""
         return self.static_rows + self.stream_rows(batch_rows)
 
     def stream_rows(self, batch_rows: float) -> float:
@@ -66,12 +70,14 @@ class RowsLaw:
 class StageObserved:
     """Other measurements of a stage's tasks; ratios and bytes are per row that entered the stage.
 
-    ``task_per_byte_s`` is the cost per row expressed per byte read. ``cpu_ratio`` and ``gc_ratio``
-    are shares of the time that tasks ran on the executor; ``python_ratio`` is that in Python
-    workers, which ``cpu_ratio`` does not include. ``shared_wait_ratio`` is the share of their
-    slots' time in which tasks wait for what they share, processors and disks; None if code of the
-    user may wait for anything else, or if that is not known. ``largest_task_ratio`` is the mean
-    over batches of the rows of the largest task over those of the mean task.
+    ``rows_written_ratio`` counts rows written for the next stage or the sink. ``task_per_byte_s``
+    is the cost per row expressed per byte read, None if no bytes are recorded. ``cpu_ratio`` and
+    ``gc_ratio`` are shares of the time that tasks ran on the executor; ``python_ratio``, None
+    without Python, is the share spent in Python workers, which ``cpu_ratio`` does not include.
+    ``shared_wait_ratio`` is the share of their slots' time in which tasks wait for what they share,
+    processors and disks; None if code of the user may wait for anything else, or if that is not
+    known. ``largest_task_ratio`` is the mean over batches of the rows of the largest task over
+    those of the mean task.
     """
 
     rows_written_ratio: float
@@ -90,15 +96,18 @@ class StageObserved:
 
     def __post_init__(self) -> None:
         if not 0 <= (self.shared_wait_ratio or 0.0) <= 1:
-            fault = f"shared_wait_ratio is {self.shared_wait_ratio}; expected a share from 0 to 1"
-            raise ValueError(fault)
+            raise ValueError(
+                f"shared_wait_ratio is {self.shared_wait_ratio}; expected a share from 0 to 1"
+            )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StageResources:
     """Resources for which a stage asks by a profile of its own (stage-level scheduling).
 
-    Of the slots of a configuration it has ``slots_ratio``, above 1 if its tasks need less.
+    ``needs`` are those of a task, in words. Of the slots of a configuration it has ``slots_ratio``,
+    above 1 if its tasks need less than others. With ``has_own_executors``, they run on executors
+    that have no other stages.
     """
 
     needs: str
@@ -107,11 +116,9 @@ class StageResources:
 
     def __post_init__(self) -> None:
         if not 0 < self.slots_ratio <= MOST_RATIO:
-            fault = f"slots_ratio is {self.slots_ratio}; expected above 0, up to {MOST_RATIO:g}"
-            raise ValueError(fault)
-
-
-_COSTS = "task_fixed_s task_per_row_s task_per_partition_s task_per_state_row_s"
+            raise ValueError(
+                f"slots_ratio is {self.slots_ratio}; expected above 0, up to {MOST_RATIO:g}"
+            )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,13 +127,16 @@ class StageProfile:
 
     Stages of one ``level`` compete for the slots; levels follow each other. A task takes
     ``task_fixed_s + task_per_row_s * rows + task_per_partition_s * shuffle_partitions`` [s]: the
-    last for stages that write for an exchange, a file or buffer for each reader; and with state
-    ``task_per_state_row_s`` for every row of its store. ``task_noise_ratio`` is the coefficient of
-    variation of tasks of a batch. ``hot_share_ratio`` of the rows go to one task whatever the
-    number of tasks, as the rows of one key do. ``work`` are the operators of the stage in words, if
-    the log names them. With ``coalescing`` or ``source_tasks``, the rules of a number of tasks that
-    follows cores or rows, ``num_source_tasks`` is the usual number in the profiled runs. All tasks
-    of a stage with ``is_barrier`` start together, or none.
+    last for stages that write for an exchange, a file or buffer for each reader. A task with state
+    takes ``task_per_state_row_s`` more for every row of its store, if that could be fitted.
+    ``task_noise_ratio`` is the coefficient of variation of tasks of the same batch.
+    ``hot_share_ratio`` of the rows go to one task whatever the number of tasks, as the rows of one
+    key do; the others are distributed evenly. ``work`` are the operators of the stage in words,
+    None if the log does not name them. ``coalescing`` is how adaptive execution merges its shuffle
+    partitions; ``num_source_tasks`` is then the usual number of tasks in the profiled runs, and so
+    it is with ``source_tasks``, the rule of a source whose tasks follow the cores or the rows.
+    ``resources`` are those for which it asks by a resource profile other than the usual one. All
+    tasks of a stage with ``is_barrier`` start together, or none; None: they do not.
     """
 
     name: str
@@ -150,8 +160,9 @@ class StageProfile:
 
     def __post_init__(self) -> None:
         if (self.num_source_tasks is None) != (self.tasks_rule == "shuffle"):
-            fault = f"stage {self.name}: num_source_tasks belongs to every rule but 'shuffle'"
-            raise ValueError(fault)
+            raise ValueError(
+                f"stage {self.name}: num_source_tasks belongs to every rule but 'shuffle'"
+            )
         if (self.coalescing is None) == (self.tasks_rule == "coalesced"):
             raise ValueError(
                 f"stage {self.name}: coalescing belongs to the rule 'coalesced', and to no other"
@@ -164,11 +175,19 @@ class StageProfile:
                 f"stage {self.name}: hot_share_ratio is {self.hot_share_ratio}; "
                 "expected 0 or more, below 1"
             )
-        require_not_negative(f"stage {self.name}", **values_of(self, f"level {_COSTS}"))
+        require_not_negative(
+            f"stage {self.name}",
+            level=self.level,
+            task_fixed_s=self.task_fixed_s,
+            task_per_row_s=self.task_per_row_s,
+            task_per_partition_s=self.task_per_partition_s,
+            task_per_state_row_s=self.task_per_state_row_s,
+        )
         require_spread(f"stage {self.name}", task_noise_ratio=self.task_noise_ratio)
 
     @property
     def called(self) -> str:
+        """Its name, and what it computes."""
         return stage_called(self.name, self.work)
 
     def tasks_s(
@@ -183,10 +202,12 @@ class StageProfile:
 
     @property
     def reads_source(self) -> bool:
+        """Whether the source determines its number of tasks."""
         return self.tasks_rule == "source"
 
     @property
     def follows_rows(self) -> bool:
+        """Whether its number of tasks follows the rows of the batch."""
         rule = self.source_tasks
         return self.coalescing is not None or (rule is not None and rule.follows_rows)
 
@@ -217,8 +238,13 @@ class StageProfile:
         return self.with_task_times(1.0 - wait_ratio * idle_ratio)
 
     def with_task_times(self, ratio: float) -> StageProfile:
+        """The stage with the times of its tasks multiplied."""
         return replace(
-            self, **{name: ratio * time_s for name, time_s in values_of(self, _COSTS).items()}
+            self,
+            task_fixed_s=ratio * self.task_fixed_s,
+            task_per_row_s=ratio * self.task_per_row_s,
+            task_per_partition_s=ratio * self.task_per_partition_s,
+            task_per_state_row_s=ratio * self.task_per_state_row_s,
         )
 
     def row_makespan_ratio(self, num_tasks: int, num_slots: int) -> float | None:  # noqa: ARG002
@@ -247,11 +273,12 @@ class EventTimeWindow:
 class StatefulOperator:
     """An operator of a query that keeps state, and how far its watermark is behind the query's.
 
-    ``reads`` are the positions in the chain of the operators whose rows it gets. An aggregation has
-    the ``windows`` that it groups by, also those made by one before it; another operator those made
-    in front of it. ``watermark_behind_s`` is None if the recorded plan does not show it. A join
-    holds the watermark of the operators after it back by ``holds_back_s``, the longer reach of its
-    range of event time; None of other operators, if it keeps rows for ever, or if not shown.
+    ``reads`` are the positions in the chain of the stateful operators whose rows it gets. An
+    aggregation has the ``windows`` that it groups by, also those made by one before it; another
+    operator those that are made in front of it. ``watermark_behind_s`` is None if the recorded plan
+    does not show it. A join holds the watermark of the operators after it back by ``holds_back_s``,
+    the longer reach of its range of event time; None of other operators, if it keeps rows for ever,
+    or if that is not shown.
 
     >>> join = StatefulOperator(name="StreamingSymmetricHashJoin")
     >>> join.is_aggregation, join.watermark_behind_s
@@ -265,7 +292,9 @@ class StatefulOperator:
     holds_back_s: float | None = None
 
     def __post_init__(self) -> None:
-        require_not_negative(f"operator {self.name}", watermark_behind_s=self.watermark_behind_s)
+        require_not_negative(
+            f"operator {self.name}", watermark_behind_s=self.watermark_behind_s or 0.0
+        )
 
     @property
     def is_aggregation(self) -> bool:
@@ -278,7 +307,8 @@ class QueryShape:
     """The parts of a query; what is not recorded is None or empty.
 
     ``chain`` are its stateful operators, each after those that it reads. ``deals_out_buckets`` says
-    whether `headway.ordered` distributes its rows to buckets.
+    whether `headway.ordered` distributes its rows to buckets, ``checkpoint_store`` where its state
+    is saved.
     """
 
     sources: tuple[str, ...]
@@ -320,7 +350,10 @@ class QueryShape:
 
     @property
     def windows_wait_s(self) -> float | None:
-        """Event time from a window's end until it may be emitted [s]: theory.md (T8)."""
+        """Event time after a window's end from which on it may be emitted [s]; None: unknown.
+
+        The delay of the watermark, and what joins add to it: theory.md (T8).
+        """
         if self.watermark_delay_s is None or self.watermark_behind_s is None:
             return None
         return self.watermark_delay_s + self.watermark_behind_s

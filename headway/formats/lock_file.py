@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar, Literal
 
-from headway.domain.checks import require_count, values_of
+from headway.domain.checks import require_count
 from headway.domain.configuration import Configuration
 from headway.domain.kept_promise import KeptPromise
 from headway.domain.later import made_when_asked
@@ -68,8 +68,14 @@ class Locked:
     from_start: bool | None = None
 
     def __post_init__(self) -> None:
-        names = "executors cores_per_executor shuffle_partitions trigger_s max_offsets_per_trigger"
-        Configuration(**values_of(self, names), task_cpus=task_cpus_of(self.spark_conf))
+        Configuration(
+            executors=self.executors,
+            cores_per_executor=self.cores_per_executor,
+            shuffle_partitions=self.shuffle_partitions,
+            trigger_s=self.trigger_s,
+            max_offsets_per_trigger=self.max_offsets_per_trigger,
+            task_cpus=task_cpus_of(self.spark_conf),
+        )
 
     @property
     def cost(self) -> float | None:

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 from headway.domain import Deadline, NodeType
 from headway.domain.backlog import ending_job
-from headway.domain.checks import values_of
 from headway.domain.node_type import Platform
 from headway.domain.writes import CheckpointStore, StorePrice
 from headway.errors import InputError
@@ -29,7 +28,6 @@ if TYPE_CHECKING:
     from headway.spec.kinds.schedule import ScheduledJob
 
 _CATALOG = "nodes.yaml"
-_REQUESTS = "requests_in_place requests_renamed lists_in_place lists_renamed lists_by_file_system"
 
 
 def profile_of(name: str, job: StreamingJob | ScheduledJob) -> JobProfile:
@@ -134,8 +132,13 @@ def store_price(store: CheckpointStore, catalog: NodeCatalog | None = None) -> S
                 store=store,
                 price_per_write=entry.price_per_million_writes / 1e6,
                 byte_price_per_hour=entry.price_per_gb_month / 1e9 / HOURS_PER_MONTH,
-                **values_of(known_catalog, "date currency"),
-                **values_of(entry, _REQUESTS),
+                date=known_catalog.date,
+                currency=known_catalog.currency,
+                requests_in_place=entry.requests_in_place,
+                requests_renamed=entry.requests_renamed,
+                lists_in_place=entry.lists_in_place,
+                lists_renamed=entry.lists_renamed,
+                lists_by_file_system=entry.lists_by_file_system,
             )
         if known_catalog.currency != built_in_catalog().currency:
             return None

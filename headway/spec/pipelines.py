@@ -6,7 +6,6 @@ from typing import TypeVar
 
 import headway.models.pipeline.parameters as parameters
 from headway.assumptions.planning import PIPELINE_PERIODS_S
-from headway.domain.checks import values_of
 from headway.errors import InputError
 from headway.models.pipeline.state import ReducerState
 from headway.planner.kinds.pipelines import PipelineRound, PipelineSpace
@@ -84,7 +83,9 @@ def _setting(
         mappers_per_node=entry.mappers,
         reducers_per_node=entry.reducers,
         num_distributors=pipeline.distributors,
-        **values_of(entry, "input_period_s shuffle_period_s poll_period_s"),
+        input_period_s=entry.input_period_s,
+        shuffle_period_s=entry.shuffle_period_s,
+        poll_period_s=entry.poll_period_s,
     )
 
 
@@ -97,7 +98,8 @@ def _round(
             map_per_row_s=round_entry.map_s,
             reduce_per_row_s=round_entry.reduce_s,
             outputs_per_row=round_entry.outputs,
-            **values_of(round_entry, "input_row_bytes shuffle_row_bytes"),
+            input_row_bytes=round_entry.input_row_bytes,
+            shuffle_row_bytes=round_entry.shuffle_row_bytes,
             shuffle_fixed_s=round_entry.packing_s,
             fetch_fixed_s=round_entry.per_poll_s,
             batch_fixed_s=round_entry.per_batch_s,
@@ -124,6 +126,8 @@ def _round(
         else ReducerState(
             num_keys=state.keys,
             exponent=state.zipf,
-            **values_of(state, "memory_bytes key_bytes on_disk_s"),
+            memory_bytes=state.memory_bytes,
+            key_bytes=state.key_bytes,
+            on_disk_s=state.on_disk_s,
         ),
     )

@@ -11,7 +11,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
-from headway.domain.checks import values_of
 from headway.errors import SpecError
 from headway.formats.yaml_document import Document, Fault, Mark, Plain, Route, faults_text, shown
 
@@ -130,7 +129,11 @@ optional, several = partial(entry, default=None), partial(entry, default=())
 def as_in(noun: type[Any], field_name: str) -> Any:
     """A field of a file's noun that is the same entry as that of another one."""
     declared = noun.__dataclass_fields__[field_name]
-    return field(**values_of(declared, "default default_factory metadata"))
+    return field(
+        default=declared.default,
+        default_factory=declared.default_factory,
+        metadata=declared.metadata,
+    )
 
 
 def entries_of(noun: type[Any]) -> tuple[Entry, ...]:

@@ -7,7 +7,6 @@ from typing import get_args
 
 import headway.domain.ordered as ordered
 import headway.spec.forms.quantities as values
-from headway.domain.checks import values_of
 from headway.domain.target import Target
 from headway.formats.yaml_document import Route
 from headway.lazy_classes import dataclass
@@ -73,7 +72,10 @@ class OperatorEntry:
     def operator(self) -> ordered.Operator:
         keys = self.keys
         return ordered.Operator(
-            **values_of(self, "name type cost_s queue"),
+            name=self.name,
+            type=self.type,
+            cost_s=self.cost_s,
+            queue=self.queue,
             cost_spread_ratio=self.spread_ratio,
             selectivity_ratio=self.selectivity,
             partitions=self.partitions or 1,
@@ -182,5 +184,7 @@ class OrderedPipeline:
             operators=tuple(operator.operator() for operator in self.operators),
             num_workers=self.workers,
             reordering=self.reorder,
-            **values_of(self, "slice_s rate_per_s compare"),
+            slice_s=self.slice_s,
+            rate_per_s=self.rate_per_s,
+            compare=self.compare,
         )
