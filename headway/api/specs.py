@@ -13,7 +13,7 @@ from headway.assumptions.planning import MOST_NODES_OF_PLAN
 from headway.domain import AnyPromise, Deadline, StreamAnswer
 from headway.errors import InputError, SpecError
 from headway.formats.yaml_document import route_text
-from headway.spec.forms.entries import place
+from headway.spec.forms import place
 from headway.spec.kinds.jobs import BatchJob, StreamingJob
 from headway.spec.kinds.rates import peak_rate
 from headway.spec.parts import PROFILE_OF, cluster_of, node_of, node_type_of

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from headway.spec.forms.entries import JsonSchema, Kind, entries_of
+from headway.spec.forms import entries_of
+from headway.spec.forms.entries import JsonSchema, Kind
 from headway.spec.forms.kinds import ListOf, MapOf, NameOr, Nested
 from headway.spec.kinds import KINDS, noun_of_kind
 from headway.spec.kinds.rates import DailyCurve, RateForm, RateTrace

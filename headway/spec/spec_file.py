@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar, cast
 from headway.errors import InputError
 from headway.formats.own_files import read_text
 from headway.formats.yaml_document import Document, Fault, Mark, Plain, Route, parse_document, shown
-from headway.spec.forms.entries import FAULTY, Kind, Reader, entry, merged, place
+from headway.spec.forms import FAULTY, Reader, entry, place
+from headway.spec.forms.entries import Kind
 from headway.spec.forms.kinds import Choice, ListOf, MapOf, Nested, Text
 from headway.spec.forms.quantities import NAME
+from headway.spec.forms.reader import merged
 from headway.spec.kinds import KINDS, noun_of_kind
 
 if TYPE_CHECKING:

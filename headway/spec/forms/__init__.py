@@ -1,1 +1,13 @@
-"""Declaration of files: fields, each with a kind, read strictly, shown as schema and page."""
+"""Declaration of files: fields, each with a kind, read strictly, shown as schema and page.
+
+A noun of a file is a frozen dataclass whose fields are made by :func:`entry`. The reader with all
+its messages, the JSON Schema for editors and the reference are derived from that one declaration.
+"""
+
+from headway.spec.forms.entries import Entry, as_in, entries_of, entry, require_different_names
+from headway.spec.forms.reader import FAULTY, Reader, place
+
+__all__ = [
+    "FAULTY", "Entry", "Reader",
+    "as_in", "entries_of", "entry", "place", "require_different_names",
+]  # fmt: skip

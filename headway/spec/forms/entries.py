@@ -1,4 +1,4 @@
-"""Fields of a file's noun: key, kind and description, declared once; the state of reading one."""
+"""Fields of a file's noun: key, kind and description, declared once; what a kind must do."""
 
 from __future__ import annotations
 
@@ -7,78 +7,14 @@ from abc import abstractmethod
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import MISSING, dataclass, field, fields
-from functools import partial
-from pathlib import Path
 from typing import Any, Protocol
 
-from headway.errors import SpecError
-from headway.formats.yaml_document import Document, Fault, Mark, Plain, Route, faults_text, shown
+from headway.formats.yaml_document import Plain, Route
+from headway.spec.forms.reader import Reader
 
 JsonSchema = dict[str, Any]
 
 _UNIT = re.compile(r"_(?:bytes_per_s|per_s|s|bytes|ratio)$")
-
-
-#: What stands for a value whose fault has been reported.
-FAULTY: Any = object()
-
-
-def place(documents: Sequence[Document], route: Route, *, of_key: bool = False) -> Mark:
-    """Position of a value or its key; for a missing one, that of the nearest thing around.
-
-    A file stands before the files that it includes: the first one with a key counts.
-
-    >>> from headway.formats.yaml_document import parse_document
-    >>> including = parse_document("spec:\\n  rate: 5", name="a.yaml")
-    >>> included = parse_document("spec:\\n  zones: [a]", name="b.yaml")
-    >>> for key in ("rate", "zones"):
-    ...     print(place((including, included), ("spec", key)))
-    a.yaml:2:9
-    b.yaml:2:10
-    """
-    while True:
-        for document in documents:
-            if route in document.values:
-                return document.key_mark(route) if of_key else document.value_mark(route)
-        route = route[:-1]
-
-
-@dataclass(slots=True)
-class Reader:
-    """Collects faults while a file is read with those it includes; paths start at ``folder``."""
-
-    documents: Sequence[Document]
-    folder: Path
-    faults: list[Fault] = field(default_factory=list)
-    needs_files: bool = True
-
-    def fault(self, route: Route, message: str, *, at_key: bool = False) -> Any:
-        """Note a fault of the value at ``route``, or of its key, and return ``FAULTY`` for it."""
-        self.faults.append(Fault(place(self.documents, route, of_key=at_key), route, message))
-        return FAULTY
-
-    def refuse(self, route: Route, value: Plain, words: str, hint: str = "") -> Any:
-        """Note that a value is not what ``words`` say, and return ``FAULTY`` for it."""
-        return self.fault(route, f"got {shown(value)}; expected {words}{hint}")
-
-    def raise_faults(self) -> None:
-        """End the reading with a SpecError, a line per fault, if anything was wrong."""
-        if self.faults:
-            raise SpecError(faults_text(self.faults))
-
-
-def merged(including: Plain, included: Plain) -> Plain:
-    """A file merged over the one it includes: mappings are merged, otherwise its own value counts.
-
-    >>> merged({"a": {"b": 1}}, {"a": {"b": 2, "c": 3}, "d": [4]})
-    {'a': {'b': 1, 'c': 3}, 'd': [4]}
-    """
-    if not (isinstance(including, dict) and isinstance(included, dict)):
-        return including
-    combined = dict(including)
-    for key, value in included.items():
-        combined[key] = merged(including[key], value) if key in including else value
-    return combined
 
 
 class Kind(Protocol):
@@ -120,10 +56,6 @@ def entry(kind: Kind, about: str, *, key: str | None = None, default: Any = MISS
     if isinstance(default, dict | list):
         return field(default_factory=lambda: type(default)(default), metadata=metadata)
     return field(default=default, metadata=metadata)
-
-
-#: Fields that may be missing from a file: None then, or an empty list.
-optional, several = partial(entry, default=None), partial(entry, default=())
 
 
 def as_in(noun: type[Any], field_name: str) -> Any:

@@ -11,8 +11,9 @@ from headway.domain.writes import FilesLimit
 from headway.errors import InputError
 from headway.formats.yaml_document import Plain, Route
 from headway.limits import LARGEST_NUMBER, MOST_CORES, MOST_LONG, MOST_NODES, MOST_PARTITIONS
-from headway.spec.forms.entries import FAULTY, JsonSchema, Kind, Reader
+from headway.spec.forms.entries import JsonSchema, Kind
 from headway.spec.forms.kinds import FilePath, ListOf, Number, Parsed, Text, whole
+from headway.spec.forms.reader import FAULTY, Reader
 from headway.units import parse_duration_s, parse_rate_per_s, parse_rows, parse_size_bytes
 
 

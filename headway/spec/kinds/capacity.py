@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import headway.spec.forms.quantities as values
-from headway.spec.forms.entries import entry, optional, require_different_names, several
+from headway.spec.forms import entry, require_different_names
 from headway.spec.forms.kinds import Choice, FilePath, ListOf, NameOr, Nested, Number, Text, whole
 from headway.spec.kinds.catalog import NodeCatalog
 from headway.spec.kinds.jobs import BatchJob, StreamingJob
@@ -19,15 +19,22 @@ class FleetEntry:
     """One job of a fleet."""
 
     name: str = entry(values.NAME, "Name in the plan.")
-    file: Path | None = optional(
+    file: Path | None = entry(
         FilePath("a file of the kind StreamingJob, BatchJob or QuerySchedule"),
         "The job's own file; that of a QuerySchedule is one application with several queries. One "
         "of `file`, `streaming`, `batch`.",
+        default=None,
     )
-    streaming: StreamingJob | None = optional(Nested(StreamingJob), "A streaming job written out.")
-    batch: BatchJob | None = optional(Nested(BatchJob), "A batch job written out.")
-    pools: tuple[str, ...] = several(values.NAMES, "Pools it may run in. Default: all.", key="pool")
-    zones: tuple[str, ...] = several(values.NAMES, "Zones it may run in. Default: all.", key="zone")
+    streaming: StreamingJob | None = entry(
+        Nested(StreamingJob), "A streaming job written out.", default=None
+    )
+    batch: BatchJob | None = entry(Nested(BatchJob), "A batch job written out.", default=None)
+    pools: tuple[str, ...] = entry(
+        values.NAMES, "Pools it may run in. Default: all.", key="pool", default=()
+    )
+    zones: tuple[str, ...] = entry(
+        values.NAMES, "Zones it may run in. Default: all.", key="zone", default=()
+    )
     weight: float = entry(
         Number(words="a weight above 0", above=True, high=1e6),
         "Weight of the job if not all jobs can be served. Default 1.",
@@ -68,13 +75,14 @@ class PoolEntry:
         "of its own. Default `shared`.",
         default="shared",
     )
-    node_types: tuple[str, ...] = several(
-        _PATTERNS, "Nodes it may be made of. Default: all of the plan."
+    node_types: tuple[str, ...] = entry(
+        _PATTERNS, "Nodes it may be made of. Default: all of the plan.", default=()
     )
-    zones: tuple[str, ...] = several(
+    zones: tuple[str, ...] = entry(
         values.NAMES,
         "Zones that are kept apart: a job runs in one of them, and the nodes of a zone serve no "
         "other zone. Default: one zone.",
+        default=(),
     )
     failures: int = entry(
         whole(low=0, high=100),
@@ -82,8 +90,8 @@ class PoolEntry:
         "type and zone, in dedicated pools also per job. Default 0.",
         default=0,
     )
-    max_nodes: int | None = optional(
-        whole(low=0, high=1_000_000), "Maximum nodes of the pool in any hour."
+    max_nodes: int | None = entry(
+        whole(low=0, high=1_000_000), "Maximum nodes of the pool in any hour.", default=None
     )
     reserved_cores: int = entry(
         values.CORES_OR_ZERO, "Cores of each node for the system. Default 0.", default=0
@@ -91,9 +99,10 @@ class PoolEntry:
     reserved_memory_bytes: int = entry(
         values.SIZE_OR_ZERO, "Memory of each node for the system.", default=0
     )
-    cores_per_executor: int | None = optional(
+    cores_per_executor: int | None = entry(
         values.CORES,
         "Cores of every executor in the pool. Default: the jobs' own, which must then be equal.",
+        default=None,
     )
 
 
@@ -102,12 +111,14 @@ class QuotaEntry:
     """A limit on nodes, at any hour."""
 
     name: str = entry(values.NAME, "Name.")
-    node_types: tuple[str, ...] = several(_PATTERNS, "Nodes that count. Default: all.")
-    zones: tuple[str, ...] = several(values.NAMES, "Zones that count. Default: all.")
-    max_nodes: int | None = optional(
-        whole(low=0, high=10_000_000), "Maximum nodes. One of `max_nodes`, `max_cores`."
+    node_types: tuple[str, ...] = entry(_PATTERNS, "Nodes that count. Default: all.", default=())
+    zones: tuple[str, ...] = entry(values.NAMES, "Zones that count. Default: all.", default=())
+    max_nodes: int | None = entry(
+        whole(low=0, high=10_000_000),
+        "Maximum nodes. One of `max_nodes`, `max_cores`.",
+        default=None,
     )
-    max_cores: int | None = optional(whole(low=0, high=100_000_000), "Maximum cores.")
+    max_cores: int | None = entry(whole(low=0, high=100_000_000), "Maximum cores.", default=None)
 
     def __post_init__(self) -> None:
         if (self.max_nodes is None) == (self.max_cores is None):
@@ -135,8 +146,10 @@ class PurchasingEntry:
 class BudgetEntry:
     """What may be spent."""
 
-    per_day: float | None = optional(values.MONEY, "Maximum cost per day.")
-    per_month: float | None = optional(values.MONEY, "Maximum cost per month of 30 days.")
+    per_day: float | None = entry(values.MONEY, "Maximum cost per day.", default=None)
+    per_month: float | None = entry(
+        values.MONEY, "Maximum cost per month of 30 days.", default=None
+    )
 
     def __post_init__(self) -> None:
         if (self.per_day is None) == (self.per_month is None):
@@ -179,12 +192,13 @@ class ScenarioEntry:
 class CapacityPlan:
     """A fleet of jobs and what may be bought for it."""
 
-    catalog: NodeCatalog | Path | None = optional(
+    catalog: NodeCatalog | Path | None = entry(
         NameOr(FilePath("a file of the kind NodeCatalog"), NodeCatalog),
         "Nodes and prices. Default: the catalogue that comes with Headway.",
+        default=None,
     )
-    node_types: tuple[str, ...] = several(
-        _PATTERNS, "Nodes that may be bought, names or patterns. Default: all."
+    node_types: tuple[str, ...] = entry(
+        _PATTERNS, "Nodes that may be bought, names or patterns. Default: all.", default=()
     )
     jobs: tuple[FleetEntry, ...] = entry(
         ListOf(item=Nested(FleetEntry), least=1, most=100_000), "The jobs."
@@ -194,7 +208,9 @@ class CapacityPlan:
         "The pools. Default: one, `dedicated`.",
         default=(PoolEntry(name="dedicated", sharing="dedicated"),),
     )
-    quotas: tuple[QuotaEntry, ...] = several(ListOf(item=Nested(QuotaEntry)), "Quotas on nodes.")
+    quotas: tuple[QuotaEntry, ...] = entry(
+        ListOf(item=Nested(QuotaEntry)), "Quotas on nodes.", default=()
+    )
     headroom_ratio: float = entry(
         values.SHARE, "Share added to all rates. Default 0%.", default=0.0
     )
@@ -207,7 +223,7 @@ class CapacityPlan:
     purchasing: PurchasingEntry = entry(
         Nested(PurchasingEntry), "Spot nodes and commitments.", default=PurchasingEntry()
     )
-    budget: BudgetEntry | None = optional(Nested(BudgetEntry), "Maximum cost.")
+    budget: BudgetEntry | None = entry(Nested(BudgetEntry), "Maximum cost.", default=None)
     objective: str = entry(
         Choice(("cost", "served")),
         "`cost`: serve every job as cheaply as possible; `served`: as many jobs, by weight, as "

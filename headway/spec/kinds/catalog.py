@@ -11,7 +11,7 @@ from headway.assumptions.planning import MOST_NODES_OF_PLAN
 from headway.domain import PLATFORMS
 from headway.domain.writes import STORES
 from headway.limits import MOST_CORES
-from headway.spec.forms.entries import entry, optional, require_different_names, several
+from headway.spec.forms import entry, require_different_names
 from headway.spec.forms.kinds import Choice, Flag, ListOf, NameOr, Nested, Number, Text, whole
 from headway.units import parse_size_bytes
 
@@ -28,17 +28,19 @@ class NodeEntry:
     provider: str = entry(
         values.NAME, "Who offers it, e.g. `aws`. Default `on-premises`.", default="on-premises"
     )
-    region: str | None = optional(Text(), "Region of the price, e.g. `us-east-1`.")
+    region: str | None = entry(Text(), "Region of the price, e.g. `us-east-1`.", default=None)
     cores: int = entry(values.CORES, "Cores (vCPUs) of the node.")
     memory_bytes: int = entry(values.SIZE, "Memory, e.g. `16Gi`.")
     price_per_hour: float = entry(
         values.PRICE, "Price of an hour on demand, in the catalogue's currency."
     )
-    spot_price_per_hour: float | None = optional(
-        values.PRICE, "Price of an hour on the spot market, as last seen."
+    spot_price_per_hour: float | None = entry(
+        values.PRICE, "Price of an hour on the spot market, as last seen.", default=None
     )
-    committed_price_per_hour: float | None = optional(
-        values.PRICE, "Price of an hour when it is paid for around the clock for a year."
+    committed_price_per_hour: float | None = entry(
+        values.PRICE,
+        "Price of an hour when it is paid for around the clock for a year.",
+        default=None,
     )
     core_speed_ratio: float = entry(
         values.RATIO,
@@ -46,7 +48,7 @@ class NodeEntry:
         key="speed",
         default=1.0,
     )
-    source: str | None = optional(Text(), "Where the figures are from.")
+    source: str | None = entry(Text(), "Where the figures are from.", default=None)
 
     def __post_init__(self) -> None:
         for name in ("spot_price_per_hour", "committed_price_per_hour"):
@@ -86,24 +88,27 @@ class StoreEntry:
         "The same for a file that is renamed when it is complete. Default 0.",
         default=0,
     )
-    lists_by_file_system: int | None = optional(
-        _LISTS, "The same with `FileSystemBasedCheckpointFileManager`. Default: `lists_renamed`."
+    lists_by_file_system: int | None = entry(
+        _LISTS,
+        "The same with `FileSystemBasedCheckpointFileManager`. Default: `lists_renamed`.",
+        default=None,
     )
     price_per_gb_month: float = entry(
         Number(words="a price per GB and month, 0 or more", high=1e6),
         "Price of 1e9 bytes kept for a month of 30 days, in the catalogue's currency. Default 0.",
         default=0.0,
     )
-    source: str | None = optional(Text(), "Where the price is from.")
+    source: str | None = entry(Text(), "Where the price is from.", default=None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CoreTier:
     """A share of the cores of a node, up to a number of them."""
 
-    up_to: float | None = optional(
+    up_to: float | None = entry(
         Number(words="a number of cores, above 0", above=True, high=MOST_CORES),
         "Number of cores at which the tier ends; default: it has all remaining cores.",
+        default=None,
     )
     share_ratio: float = entry(values.SHARE, "Share that is reserved.")
 
@@ -112,8 +117,10 @@ class CoreTier:
 class MemoryTier:
     """A share of the memory of a node, up to a size."""
 
-    up_to_bytes: int | None = optional(
-        values.SIZE, "Size at which the tier ends; default: it has all remaining memory."
+    up_to_bytes: int | None = entry(
+        values.SIZE,
+        "Size at which the tier ends; default: it has all remaining memory.",
+        default=None,
     )
     share_ratio: float = entry(values.SHARE, "Share that is reserved.")
 
@@ -133,14 +140,16 @@ class ReserveEntry:
     platforms: tuple[str, ...] = entry(
         ListOf(item=Choice(PLATFORMS), least=1, or_one=True), "The platforms.", key="platform"
     )
-    cores: tuple[CoreTier, ...] = several(ListOf(item=Nested(CoreTier)), "Shares of the cores.")
+    cores: tuple[CoreTier, ...] = entry(
+        ListOf(item=Nested(CoreTier)), "Shares of the cores.", default=()
+    )
     other_cores: float = entry(
         Number(words="a number of cores, 0 or more", high=MOST_CORES),
         "Further reserved cores, e.g. for daemons on each node. Default 0.",
         default=0.0,
     )
-    memory: tuple[MemoryTier, ...] = several(
-        ListOf(item=Nested(MemoryTier)), "Shares of the memory."
+    memory: tuple[MemoryTier, ...] = entry(
+        ListOf(item=Nested(MemoryTier)), "Shares of the memory.", default=()
     )
     other_memory_bytes: int = entry(
         values.SIZE_OR_ZERO, "Further reserved memory. Default none.", default=0
@@ -170,9 +179,10 @@ class Cluster:
     platform: str = entry(
         Choice(PLATFORMS), "Platform that runs Spark. Default `standalone`.", default="standalone"
     )
-    spark_version: str | None = optional(
+    spark_version: str | None = entry(
         values.SPARK_VERSION,
         "Spark version, which determines property names. Default: as profiled.",
+        default=None,
     )
     node: str | NodeEntry = entry(
         NameOr(values.NAME, NodeEntry),
@@ -183,11 +193,11 @@ class Cluster:
         f"Maximum number of nodes. Default {MOST_NODES_OF_PLAN.value}.",
         default=MOST_NODES_OF_PLAN.value,
     )
-    cores_per_executor: int | None = optional(
-        values.CORES, "Cores of an executor. Default: as profiled."
+    cores_per_executor: int | None = entry(
+        values.CORES, "Cores of an executor. Default: as profiled.", default=None
     )
-    executor_memory_bytes: int | None = optional(
-        values.SIZE, "Heap of an executor. Default: as profiled."
+    executor_memory_bytes: int | None = entry(
+        values.SIZE, "Heap of an executor. Default: as profiled.", default=None
     )
     lower_memory: bool = entry(
         Flag(),
@@ -195,14 +205,16 @@ class Cluster:
         "Default false.",
         default=False,
     )
-    reserved_cores: int | None = optional(
+    reserved_cores: int | None = entry(
         values.CORES_OR_ZERO,
         "Cores of each node that are reserved for the system. Default: by platform, as in the "
         "catalogue that comes with Headway.",
+        default=None,
     )
-    reserved_memory_bytes: int | None = optional(
+    reserved_memory_bytes: int | None = entry(
         values.SIZE_OR_ZERO,
         "Memory of each node that is reserved for the system. Default: by platform.",
+        default=None,
     )
 
 
@@ -217,19 +229,21 @@ class NodeCatalog:
         Text(pattern="[A-Z]{3}", words="a currency of three letters, e.g. USD"),
         "The currency of all prices.",
     )
-    source: str | None = optional(Text(), "Where the prices are from.")
+    source: str | None = entry(Text(), "Where the prices are from.", default=None)
     nodes: tuple[NodeEntry, ...] = entry(
         ListOf(item=Nested(NodeEntry), least=1), "The kinds of nodes."
     )
-    reserves: tuple[ReserveEntry, ...] = several(
+    reserves: tuple[ReserveEntry, ...] = entry(
         ListOf(item=Nested(ReserveEntry)),
         "What platforms reserve on each node. Default: as in the catalogue that comes with "
         "Headway.",
+        default=(),
     )
-    stores: tuple[StoreEntry, ...] = several(
+    stores: tuple[StoreEntry, ...] = entry(
         ListOf(item=Nested(StoreEntry)),
         "What writes to stores of checkpoints cost. Default: as in the catalogue that comes with "
         "Headway.",
+        default=(),
     )
 
     def reserve_of(self, platform: str) -> ReserveEntry | None:

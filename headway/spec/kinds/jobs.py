@@ -12,7 +12,7 @@ from headway.domain import Promise, Target
 from headway.domain.checks import LABEL_PATTERN, LABEL_WORDS, SUBDOMAIN_PATTERN, SUBDOMAIN_WORDS
 from headway.domain.switches import Switch
 from headway.domain.writes import STORES, CheckpointStore, FilesLimit
-from headway.spec.forms.entries import as_in, entry, optional, several
+from headway.spec.forms import as_in, entry
 from headway.spec.forms.kinds import (
     Choice,
     FilePath,
@@ -54,14 +54,18 @@ class DeclaredStream:
         values.SHARE, "Share of the records that reach the stage after the exchange. Default 100%.",
         key="shuffled_share", default=1.0,
     )  # fmt: skip
-    shuffle_task_per_row_s: values.Quantity | None = optional(
-        values.COST, "Core time per record after the exchange; without it there is no exchange."
+    shuffle_task_per_row_s: values.Quantity | None = entry(
+        values.COST,
+        "Core time per record after the exchange; without it there is no exchange.",
+        default=None,
     )
-    shuffle_partitions: int | None = optional(
-        values.PARTITIONS, "Current shuffle partitions, if there is a checkpoint to keep."
+    shuffle_partitions: int | None = entry(
+        values.PARTITIONS,
+        "Current shuffle partitions, if there is a checkpoint to keep.",
+        default=None,
     )
     cores_per_executor: int = entry(values.CORES, "Cores of an executor. Default 4.", default=4)
-    executor_memory_bytes: int | None = optional(values.SIZE, "Heap of an executor.")
+    executor_memory_bytes: int | None = entry(values.SIZE, "Heap of an executor.", default=None)
     spark_version: str = entry(
         values.SPARK_VERSION, "Spark version that runs it. Default 4.0.0.", default="4.0.0"
     )
@@ -93,22 +97,24 @@ class DeclaredBatch:
 class ApplicationEntry:
     """What is submitted: names for the files that `headway emit` writes."""
 
-    main: str | None = optional(
-        Text(), "The application's file, e.g. `local:///opt/app/orders.py`."
+    main: str | None = entry(
+        Text(), "The application's file, e.g. `local:///opt/app/orders.py`.", default=None
     )
-    arguments: tuple[str, ...] = several(ListOf(item=Text()), "Its arguments.")
-    image: str | None = optional(Text(), "Container image, for Kubernetes.")
-    namespace: str | None = optional(
-        Text(words=LABEL_WORDS, pattern=LABEL_PATTERN), "Namespace, for Kubernetes."
+    arguments: tuple[str, ...] = entry(ListOf(item=Text()), "Its arguments.", default=())
+    image: str | None = entry(Text(), "Container image, for Kubernetes.", default=None)
+    namespace: str | None = entry(
+        Text(words=LABEL_WORDS, pattern=LABEL_PATTERN), "Namespace, for Kubernetes.", default=None
     )
-    service_account: str | None = optional(
-        Text(words=SUBDOMAIN_WORDS, pattern=SUBDOMAIN_PATTERN), "Service account of the driver."
+    service_account: str | None = entry(
+        Text(words=SUBDOMAIN_WORDS, pattern=SUBDOMAIN_PATTERN),
+        "Service account of the driver.",
+        default=None,
     )
-    runtime: str | None = optional(
-        Text(), "The platform's release, e.g. `17.3.x-scala2.13` or `emr-7.10.0`."
+    runtime: str | None = entry(
+        Text(), "The platform's release, e.g. `17.3.x-scala2.13` or `emr-7.10.0`.", default=None
     )
-    node_type: str | None = optional(
-        Text(), "Node type as the platform calls it; default: the cluster's node."
+    node_type: str | None = entry(
+        Text(), "Node type as the platform calls it; default: the cluster's node.", default=None
     )
 
 
@@ -116,11 +122,11 @@ class ApplicationEntry:
 class Pinned:
     """Settings that Headway must not change."""
 
-    shuffle_partitions: int | None = optional(
-        values.PARTITIONS, "Shuffle partitions, e.g. those of the checkpoint."
+    shuffle_partitions: int | None = entry(
+        values.PARTITIONS, "Shuffle partitions, e.g. those of the checkpoint.", default=None
     )
-    trigger_s: float | None = optional(
-        values.DURATION_OR_ZERO, "Trigger interval; 0s is as fast as possible."
+    trigger_s: float | None = entry(
+        values.DURATION_OR_ZERO, "Trigger interval; 0s is as fast as possible.", default=None
     )
 
 
@@ -128,11 +134,11 @@ class Pinned:
 class StreamingJob:
     """A streaming query and its latency target."""
 
-    profile: Path | None = optional(
-        values.PROFILE_FILE, "The job's profile. Either this or `declared`."
+    profile: Path | None = entry(
+        values.PROFILE_FILE, "The job's profile. Either this or `declared`.", default=None
     )
-    declared: DeclaredStream | None = optional(
-        Nested(DeclaredStream), "Declared costs, if there is no log yet."
+    declared: DeclaredStream | None = entry(
+        Nested(DeclaredStream), "Declared costs, if there is no log yet.", default=None
     )
     rate: Rate = entry(RateForm(), "Input rate; the plan is made for its maximum.")
     targets: tuple[Promise, ...] = entry(
@@ -145,30 +151,35 @@ class StreamingJob:
         f"Confidence level for the durations. Default {CONFIDENCE.value}.",
         default=CONFIDENCE.value,
     )
-    checkpoint: Literal["new", "existing"] | None = optional(
+    checkpoint: Literal["new", "existing"] | None = entry(
         Choice(("new", "existing")),
         "Whether the query starts from its checkpoint, which fixes the shuffle partitions. "
         "Default: the current number is preferred, not fixed.",
+        default=None,
     )
-    checkpoint_store: CheckpointStore | None = optional(
+    checkpoint_store: CheckpointStore | None = entry(
         Choice(STORES),
         "Store of the checkpoint, whose write requests are then part of the cost. Default: as in "
         "the profile.",
+        default=None,
     )
-    retention_s: float | None = optional(
+    retention_s: float | None = entry(
         values.DURATION,
         "How long the source keeps rows, e.g. 7d for `retention.ms` of a Kafka topic. The plan "
         "says which outages lose none; a `catch_up` after a longer one is refused.",
+        default=None,
     )
-    limits: tuple[FilesLimit, ...] = several(
+    limits: tuple[FilesLimit, ...] = entry(
         ListOf(item=values.FILES_LIMIT, least=1, most=10, or_one=True),
         "Limit beside the targets, `files <= 500/h`: the maximum number of files that are written.",
         key="limit",
+        default=(),
     )
-    allowed: tuple[str, ...] = several(
+    allowed: tuple[str, ...] = entry(
         ListOf(item=Choice(tuple(map(str, Switch))), least=1, most=len(Switch), or_one=True),
         "Switch of Spark that the plan may turn, or a list of such.",
         key="allow",
+        default=(),
     )
     pinned: Pinned = entry(Nested(Pinned), "Settings that are fixed.", default=Pinned())
     from_start: bool = entry(
@@ -177,9 +188,10 @@ class StreamingJob:
         "Default false.",
         default=False,
     )
-    cluster: Cluster | Path | None = optional(
+    cluster: Cluster | Path | None = entry(
         NameOr(FilePath("a file of the kind Cluster"), Cluster),
         "Cluster to run on: a file of the kind Cluster, or its figures.",
+        default=None,
     )
     application: ApplicationEntry = entry(
         Nested(ApplicationEntry), "What to submit, for `headway emit`.", default=ApplicationEntry()
@@ -196,20 +208,22 @@ class StreamingJob:
 class BatchJob:
     """A batch job, or a streaming query that reads a backlog and ends, and its deadline."""
 
-    profile: Path | None = optional(
+    profile: Path | None = entry(
         FilePath(
             "the profile of a batch application, or of a streaming query that read a backlog and "
             "ended"
         ),
         "The job's profile. Either this or `declared`.",
+        default=None,
     )
-    declared: DeclaredBatch | None = optional(
-        Nested(DeclaredBatch), "Declared costs, if there is no log yet."
+    declared: DeclaredBatch | None = entry(
+        Nested(DeclaredBatch), "Declared costs, if there is no log yet.", default=None
     )
     deadline_s: float = entry(values.DURATION, "Maximum run time, e.g. 45min.")
-    rows: float | None = optional(
+    rows: float | None = entry(
         values.ROWS,
         "Backlog that a streaming query reads in a run, e.g. 40M. Default: as profiled.",
+        default=None,
     )
     start_hour: int = entry(
         whole(low=0, high=23), "Hour of the day at which it starts. Default 0.", default=0

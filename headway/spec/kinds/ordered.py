@@ -10,7 +10,7 @@ import headway.spec.forms.quantities as values
 from headway.domain.target import Target
 from headway.formats.yaml_document import Route
 from headway.lazy_classes import dataclass
-from headway.spec.forms.entries import Reader, entry, optional
+from headway.spec.forms import Reader, entry
 from headway.spec.forms.kinds import Choice, ListOf, Nested, Number, whole
 from headway.spec.kinds.pipelines import EXPONENT, LATENCY_TARGET, PER_ROW, require_modelled
 from headway.units import parse_rate_per_s
@@ -45,20 +45,24 @@ class OperatorEntry:
         default=0.0,
     )
     selectivity: float = entry(PER_ROW, "Outputs per input tuple. Default 1.", default=1.0)
-    after: str | None = optional(
+    after: str | None = entry(
         values.NAME,
         "The operator whose output it reads, which must be the one above. Default: that one.",
+        default=None,
     )
-    partitions: int | None = optional(
-        values.PARTITIONS, "Number of partitions; required for a partitioned operator."
+    partitions: int | None = entry(
+        values.PARTITIONS,
+        "Number of partitions; required for a partitioned operator.",
+        default=None,
     )
     queue: ordered.QueueScheme = entry(
         Choice(get_args(ordered.QueueScheme)),
         "How tuples queue before a partitioned operator. Default `hybrid`.",
         default="hybrid",
     )
-    keys: KeysEntry | None = optional(
-        Nested(KeysEntry), "Keys of a partitioned operator. Default: partitions get equal shares."
+    keys: KeysEntry | None = entry(
+        Nested(KeysEntry), "Keys of a partitioned operator. Default: partitions get equal shares.",
+        default=None,
     )  # fmt: skip
 
     def __post_init__(self) -> None:
@@ -155,7 +159,7 @@ class OrderedPipeline:
     rate_per_s: float | None = entry(
         _RATE_OR_SATURATED, "Input rate; `saturated` is as much as the pipeline can process."
     )
-    target: Target | None = optional(LATENCY_TARGET, "Target, e.g. `p99 <= 50ms`.")
+    target: Target | None = entry(LATENCY_TARGET, "Target, e.g. `p99 <= 50ms`.", default=None)
     reorder: ReorderingEntry = entry(
         Nested(ReorderingEntry),
         "How outputs are brought back into order.",

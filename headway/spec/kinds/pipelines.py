@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from headway.domain.target import Metric, Target
 from headway.limits import MOST_RATIO
-from headway.spec.forms.entries import entry, optional, several
+from headway.spec.forms import entry
 from headway.spec.forms.kinds import ListOf, Nested, Number, whole
 from headway.spec.forms.quantities import (
     CORES,
@@ -45,15 +45,15 @@ class PipelineNodeEntry:
     network_bytes_per_s: float = entry(
         SIZE_PER_S, "Network link into a node, which its reducers share."
     )
-    stream_bytes_per_s: float | None = optional(
-        SIZE_PER_S, "Maximum that one reducer can fetch. Default: the whole link."
+    stream_bytes_per_s: float | None = entry(
+        SIZE_PER_S, "Maximum that one reducer can fetch. Default: the whole link.", default=None
     )
     disk_bytes_per_s: float = entry(
         SIZE_PER_S, "Write rate of the disk of a node, which its mappers share."
     )
     write_s: float = entry(DURATION_OR_ZERO, "Fixed time of a write. Default 0s.", default=0.0)
-    distributor_bytes_per_s: float | None = optional(
-        SIZE_PER_S, "Network link out of a distributor. Default: as into a node."
+    distributor_bytes_per_s: float | None = entry(
+        SIZE_PER_S, "Network link out of a distributor. Default: as into a node.", default=None
     )
 
 
@@ -129,14 +129,16 @@ class PipelineRoundEntry:
     reduce_noise_ratio: float = entry(
         SHARE, "Noise of the update time of a batch in proportion to it. Default 0%.", default=0.0
     )
-    windows: PipelineWindowsEntry | None = optional(
-        Nested(PipelineWindowsEntry), "Windows, if results are computed per window."
+    windows: PipelineWindowsEntry | None = entry(
+        Nested(PipelineWindowsEntry), "Windows, if results are computed per window.", default=None
     )
-    state: PipelineStateEntry | None = optional(
-        Nested(PipelineStateEntry), "State that may not fit into memory. Default: it does."
+    state: PipelineStateEntry | None = entry(
+        Nested(PipelineStateEntry), "State that may not fit into memory. Default: it does.",
+        default=None,
     )  # fmt: skip
-    setting: PipelineSettingEntry | None = optional(
-        Nested(PipelineSettingEntry), "Setting of this round. Default: that of the pipeline."
+    setting: PipelineSettingEntry | None = entry(
+        Nested(PipelineSettingEntry), "Setting of this round. Default: that of the pipeline.",
+        default=None,
     )  # fmt: skip
 
 
@@ -145,20 +147,20 @@ class PipelineSearchEntry:
     """What a plan may choose from."""
 
     max_nodes: int = entry(NODES, "Maximum number of nodes, of a round. Default 50.", default=50)
-    mappers: tuple[int, ...] = several(
-        _LISTED_THREADS, "Mappers on each node. Default: up to the cores of a node."
+    mappers: tuple[int, ...] = entry(
+        _LISTED_THREADS, "Mappers on each node. Default: up to the cores of a node.", default=()
     )
-    reducers: tuple[int, ...] = several(
-        _LISTED_THREADS, "Reducers on each node. Default: up to the cores of a node."
+    reducers: tuple[int, ...] = entry(
+        _LISTED_THREADS, "Reducers on each node. Default: up to the cores of a node.", default=()
     )
-    input_periods_s: tuple[float, ...] = several(
-        _PERIODS, "Input periods. Default: that of the setting.", key="input_period"
+    input_periods_s: tuple[float, ...] = entry(
+        _PERIODS, "Input periods. Default: that of the setting.", key="input_period", default=()
     )
-    shuffle_periods_s: tuple[float, ...] = several(
-        _PERIODS, "Shuffle periods. Default: 10ms to 1s.", key="shuffle_period"
+    shuffle_periods_s: tuple[float, ...] = entry(
+        _PERIODS, "Shuffle periods. Default: 10ms to 1s.", key="shuffle_period", default=()
     )
-    poll_periods_s: tuple[float, ...] = several(
-        _PERIODS, "Poll periods. Default: 10ms to 1s.", key="poll_period"
+    poll_periods_s: tuple[float, ...] = entry(
+        _PERIODS, "Poll periods. Default: 10ms to 1s.", key="poll_period", default=()
     )
 
 
@@ -172,8 +174,8 @@ class MicroBatchPipeline:
         "Variance over mean of the rows of an input batch. Default 1, Poisson.",
         default=1.0,
     )
-    target: Target | None = optional(
-        LATENCY_TARGET, "Target, `mean <= 1s`, `p99 <= 3s` or `window p99 <= 3s`."
+    target: Target | None = entry(
+        LATENCY_TARGET, "Target, `mean <= 1s`, `p99 <= 3s` or `window p99 <= 3s`.", default=None
     )
     node: PipelineNodeEntry = entry(Nested(PipelineNodeEntry), "A node; all are equal.")
     distributors: int = entry(

@@ -9,7 +9,8 @@ from typing import Any
 from headway.errors import InputError
 from headway.formats.rate_trace import read_rate_trace
 from headway.formats.yaml_document import Plain, Route
-from headway.spec.forms.entries import FAULTY, JsonSchema, Kind, Reader, entry
+from headway.spec.forms import FAULTY, Reader, entry
+from headway.spec.forms.entries import JsonSchema, Kind
 from headway.spec.forms.kinds import FilePath, ListOf, Nested
 from headway.spec.forms.quantities import RATE, RATIO, Quantity, Uncertain
 from headway.units import HOURS_PER_DAY

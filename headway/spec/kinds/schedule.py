@@ -7,7 +7,7 @@ from pathlib import Path
 
 import headway.spec.forms.quantities as values
 from headway.domain import Metric, Promise, Target
-from headway.spec.forms.entries import as_in, entry, optional, require_different_names
+from headway.spec.forms import as_in, entry, require_different_names
 from headway.spec.forms.kinds import ListOf, Nested
 from headway.spec.kinds.jobs import DeclaredStream, StreamingJob, require_one_source
 
@@ -20,7 +20,9 @@ class ScheduledJob:
     """A streaming query of the application."""
 
     name: str = entry(values.NAME, "Name in the answer.")
-    profile: Path | None = optional(values.PROFILE_FILE, "Its profile. Either this or `declared`.")
+    profile: Path | None = entry(
+        values.PROFILE_FILE, "Its profile. Either this or `declared`.", default=None
+    )
     declared: DeclaredStream | None = as_in(StreamingJob, "declared")
     rate: values.Quantity = entry(values.Uncertain(values.RATE), "Input rate.")
     targets: tuple[Promise, ...] = entry(
@@ -28,19 +30,21 @@ class ScheduledJob:
         "Its targets: `p99 <= 2s` for rows, `window p99 <= 3s` for windows, or both.",
         key="target",
     )
-    trigger_s: float | None = optional(
-        values.DURATION, "Trigger interval. Default: as profiled, 1s as declared."
+    trigger_s: float | None = entry(
+        values.DURATION, "Trigger interval. Default: as profiled, 1s as declared.", default=None
     )
-    window_slide_s: float | None = optional(
-        values.DURATION, "Time between the ends of its windows. Default: as profiled."
+    window_slide_s: float | None = entry(
+        values.DURATION, "Time between the ends of its windows. Default: as profiled.", default=None
     )
     window_start_s: float = entry(
         values.DURATION_OR_ZERO,
         "`startTime` of its windows: offset of their ends from the epoch grid. Default 0s.",
         default=0.0,
     )
-    watermark_delay_s: float | None = optional(
-        values.DURATION_OR_ZERO, "Delay of its watermark. Default: as profiled, else 0s."
+    watermark_delay_s: float | None = entry(
+        values.DURATION_OR_ZERO,
+        "Delay of its watermark. Default: as profiled, else 0s.",
+        default=None,
     )
 
     def __post_init__(self) -> None:
@@ -61,14 +65,16 @@ class QuerySchedule:
     """Queries of one application, and the cores that they share."""
 
     cores: int = entry(values.CORES, "Cores of all executors together.")
-    driver_cores: int | None = optional(
+    driver_cores: int | None = entry(
         values.CORES,
         "Cores of the driver (`spark.driver.cores`). Default: as many as the queries need, which "
         "the answer states.",
+        default=None,
     )
-    cores_per_node: int | None = optional(
+    cores_per_node: int | None = entry(
         values.CORES,
         "Cores of a node; if given, the answer states the nodes needed with and without turns.",
+        default=None,
     )
     queries: tuple[ScheduledJob, ...] = entry(
         ListOf(item=Nested(ScheduledJob), least=1, most=_MOST_QUERIES), "The queries."

@@ -9,7 +9,7 @@ import headway.spec.forms.quantities as values
 from headway.assumptions.live import CATCH_UP_S
 from headway.domain import Promise
 from headway.limits import MOST_EXECUTORS
-from headway.spec.forms.entries import as_in, entry, optional, several
+from headway.spec.forms import as_in, entry
 from headway.spec.forms.kinds import Choice, Flag, ListOf, Nested, Number, Text, whole
 
 _EXECUTORS = whole(low=1, high=MOST_EXECUTORS)
@@ -31,9 +31,10 @@ class ExecutorBounds:
 class Tuning:
     """A query, its target, and what may be changed to meet it."""
 
-    code: Path | None = optional(
+    code: Path | None = entry(
         values.CODE_FILE,
         "Python file with the function that starts the query; not needed with `--supervise`.",
+        default=None,
     )
     function: str = entry(values.NAME, "Name of that function. Default `build`.", default="build")
     profile: Path = entry(values.PROFILE_FILE, "Its profile.")
@@ -43,12 +44,15 @@ class Tuning:
         "State file, beside the spec. Default `tuner.json`.",
         default="tuner.json",
     )
-    executors: ExecutorBounds | None = optional(
-        Nested(ExecutorBounds), "Bounds of the number of executors. Default: the current number."
+    executors: ExecutorBounds | None = entry(
+        Nested(ExecutorBounds),
+        "Bounds of the number of executors. Default: the current number.",
+        default=None,
     )
-    triggers_s: tuple[float, ...] | None = optional(
+    triggers_s: tuple[float, ...] | None = entry(
         ListOf(item=values.DURATION, least=1, most=8),
         "Trigger intervals to choose from. Default: half and twice the profiled one.",
+        default=None,
     )
     rate_limit: bool = entry(
         Flag(), "Whether batches have a rate limit. Default true.", default=True
@@ -64,13 +68,15 @@ class Tuning:
         "Time within which a backlog must be processed. Default 5min.",
         default=CATCH_UP_S.value,
     )
-    budget: float | None = optional(
+    budget: float | None = entry(
         Number(words="executor-hours a day, above 0", above=True, high=1e9),
         "Maximum executor-hours per day. Default: no limit.",
+        default=None,
     )
-    quiet: tuple[str, ...] = several(
+    quiet: tuple[str, ...] = entry(
         ListOf(item=Text(words="two times of the day, e.g. 22:00-06:00"), least=0, most=24),
         "Times of the day at which nothing is changed.",
+        default=(),
     )
     master: str = entry(values.MASTER, "Default `local[*]`.", default="local[*]")
 
@@ -86,7 +92,9 @@ class Exploration:
     budget_s: float = entry(
         values.DURATION, "How long all runs may take. Default 10m.", default=600.0
     )
-    run_s: float | None = optional(
-        values.DURATION, "How long one run takes. Default: an eighth of the budget, 20s to 2m."
+    run_s: float | None = entry(
+        values.DURATION,
+        "How long one run takes. Default: an eighth of the budget, 20s to 2m.",
+        default=None,
     )
     master: str = as_in(Tuning, "master")

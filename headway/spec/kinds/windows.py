@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from headway.domain.window_set import WindowSet, WindowSpec
-from headway.spec.forms.entries import entry, optional, require_different_names
+from headway.spec.forms import entry, require_different_names
 from headway.spec.forms.kinds import ListOf, Nested, Parsed
 from headway.spec.forms.quantities import DURATION, NAME, RATE
 
@@ -40,8 +40,10 @@ class WindowsQuery:
 class SharedWindows:
     """Queries that count windows over one stream, so far each on its own."""
 
-    rate_per_s: float | None = optional(RATE, "Input rate. Default: as profiled.")
-    trigger_s: float | None = optional(DURATION, "Trigger interval of each. Default: as profiled.")
+    rate_per_s: float | None = entry(RATE, "Input rate. Default: as profiled.", default=None)
+    trigger_s: float | None = entry(
+        DURATION, "Trigger interval of each. Default: as profiled.", default=None
+    )
     queries: tuple[WindowsQuery, ...] = entry(
         ListOf(item=Nested(WindowsQuery), least=1, most=_MOST_QUERIES), "The queries."
     )
