@@ -26,15 +26,21 @@ MOST_STAGES = 100
 class RecordedStage:
     """One stage as it ran, over all its attempts; times and sums are of the tasks that finished.
 
-    ``parents`` are the positions, in the profile's list, of the stages that it had to wait for; a
-    stage in between that is not listed is replaced by its own parents. ``job`` is the first job
-    that needed the stage: jobs follow each other as the driver's program submits them, and under
-    adaptive execution each stage of a query is a job of its own.
+    ``id`` is Spark's number of the stage. ``parents`` are the positions, in the profile's list, of
+    the stages that it had to wait for; a stage in between that is not listed is replaced by its own
+    parents. ``job`` is the number of the first job that needed the stage: jobs follow each other as
+    the driver's program submits them, which ``parents`` do not show. Under adaptive execution each
+    stage of a query is a job of its own. ``work`` are its operators in words, None if unknown.
 
-    ``task_fixed_s`` of the mean is outside the executor's run: launch, deserialization, sending the
-    result. Rows are those from files and from the stages around it. The last three are shares of
-    the time that tasks ran on the executor; ``cpu_ratio`` does not include the Python workers. What
-    is None was not recorded, or there was nothing to measure.
+    ``num_tasks`` are the tasks that it needs. A task takes ``task_mean_s`` from launch to finish,
+    ``task_fixed_s`` of it outside the executor's run: launch, deserialization, sending the result.
+    ``task_sd_s`` is None for a single task. The stage was submitted and completed in seconds since
+    the start. Rows are those from files and from the stages around it; ``largest_task_ratio`` is
+    rows of the largest task over those of the mean task, None if nothing was read. Bytes were read
+    from outside, read from other stages, and written for them. ``peak_task_bytes`` is the maximum
+    execution memory of a task, ``spilled_bytes`` what all of them spilled from it. The last three
+    are shares of the time that tasks ran on the executor, None if not recorded; ``cpu_ratio`` does
+    not include the Python workers.
     """
 
     id: int
@@ -86,6 +92,7 @@ class RecordedStage:
 
     @property
     def task_time_s(self) -> float:
+        """Time of all tasks that finished [s]."""
         return self.task_mean_s * self.num_finished
 
 
@@ -123,12 +130,14 @@ class Spread:
 class DStreamsProfile:
     """The batches of a DStreams application, which a clock starts and a queue holds.
 
-    ``batch_interval_s`` is the most frequent distance of batch times, if there are several. Times
-    are without warm-up and incomplete batches. Each of ``num_receivers`` occupies a core for good.
-    ``processing_time`` is from the submission of a batch's first stage to the completion of its
-    last, ``scheduling_delay`` from a batch's own time to that submission. ``rows_per_batch`` are
-    mean rows of the job with the most rows in each batch, since every output operation reads the
-    rows again. Stages of the profile are means over typical batches, which have the same.
+    ``batch_interval_s`` is the most frequent distance of batch times; None if there is only one
+    batch. The times are of ``num_batches``, after ``num_batches_cut`` that were cut as warm-up,
+    without the incomplete ones, of which a stage failed or a part is missing from the log. Each of
+    ``num_receivers`` occupies one core as long as the application runs. ``processing_time`` is from
+    the submission of a batch's first stage to the completion of its last, ``scheduling_delay`` from
+    a batch's own time to the submission of its first stage. ``rows_per_batch`` are mean rows of the
+    job with the most rows in each batch, since every output operation reads the rows again; None if
+    Spark counted none. Stages of the profile are means over typical batches, which have the same.
     """
 
     batch_interval_s: float | None = None
@@ -156,12 +165,18 @@ class DStreamsProfile:
 class ApplicationProfile(Declarable, Result):
     """Everything that is known of one batch or DStreams application.
 
+    Its own program keeps a batch application running, and the clock of DStreams the other kind.
     ``started`` is an instant in UTC, ``driver_only_s`` the time in which no stage ran (receivers
-    aside), ``num_jobs_failed`` the jobs of which a stage failed for good. ``stages`` are the
-    heaviest by task time, at most `MOST_STAGES`, in order of submission, none before its parents;
-    for DStreams those of a typical batch: means, numbered by position, timed from the submission of
-    the first. ``other_stages`` sums up all others, for DStreams all that ran outside the typical
-    batches. If nothing ran, cluster and stages follow from ``declared`` figures.
+    aside), ``num_jobs_failed`` the jobs of which a stage failed for good.
+
+    ``stages`` are the heaviest by task time, at most `MOST_STAGES`, in order of submission, none
+    before its parents; for DStreams those of a typical batch: means over its batches, numbered by
+    position, timed from the submission of the first. ``other_stages`` sums up all stages that are
+    not in the list, for DStreams all that ran outside the typical batches. ``declared`` are the
+    figures that people stated if nothing ran; the cluster and the times of the stages then follow
+    from them. Growth is looked for in streaming queries only, and no batch job has a backlog.
+
+    Read and written as YAML by :mod:`headway.formats.profile_file`.
     """
 
     result_kind = "application-profile"

@@ -126,7 +126,11 @@ class Choice(Generic[Member]):
 
 @dataclass(frozen=True, slots=True)
 class ReadBy:
-    """What a function reads, given the value and the name of its argument."""
+    """What a function reads, from the value and the name of its argument.
+
+    ``parse`` reads the texts of the command line, which may be paths. ``member_value`` is what it
+    reads members by, if it is a list.
+    """
 
     read: Callable[[Any, str], Any]
     parse: Callable[[str], Any] | None = None

@@ -31,7 +31,11 @@ class PlannedBacklog:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamBacklog:
-    """A streaming query that reads a backlog and ends, and what it read when profiled."""
+    """A streaming query that reads ``backlog_rows`` and ends: it has a run time, as batch jobs do.
+
+    ``drain`` is what the profiled run read. No figures are declared, since declared ones contain no
+    backlog; all else is that of the query.
+    """
 
     job_kind: ClassVar[JobKind] = JobKind.ENDING
     declared: ClassVar[None] = None

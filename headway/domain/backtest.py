@@ -51,6 +51,7 @@ class Backtest(Result):
 
     @property
     def num_called_unstable(self) -> int:
+        """Runs that were recorded, although they are predicted to be unstable."""
         return sum(
             not run.prediction.stable and not run.prediction.is_close_to_saturation
             for run in self.runs

@@ -67,9 +67,11 @@ def task_slots(
 ) -> int:
     """Tasks that executors can run at the same time: the one place that counts them.
 
-    A task runs on one executor, so remaining cores of an executor stay idle. ``tasks_per_executor``
-    limits them where something other than cores does, such as GPUs. Spark's ``TaskSchedulerImpl``:
-    an offer gets tasks as long as enough cores for one are left.
+    ``task_cpus`` are the cores per task (``spark.task.cpus``): a task runs on one executor, so
+    remaining cores of an executor stay idle. ``tasks_per_executor`` are the most tasks at once on
+    an executor if something other than cores limits them, such as GPUs.
+
+    Spark's ``TaskSchedulerImpl``: an offer gets tasks as long as enough cores for one are left.
 
     >>> task_slots(3, 4), task_slots(3, 4, task_cpus=2), task_slots(3, 5, task_cpus=2)
     (12, 6, 6)
@@ -86,11 +88,22 @@ def task_slots(
 class Configuration:
     """The settings of one streaming query that Headway predicts for and plans.
 
-    Local mode is one executor. There are as many tasks after each exchange, and so partitions of
-    the state, as ``shuffle_partitions``. A trigger interval of 0 is as fast as possible; a batch
-    has at most ``max_offsets_per_trigger`` records, None is unlimited. A task has ``task_cpus``
-    cores (``spark.task.cpus``), and an executor at most ``tasks_per_executor`` tasks at once, if
-    something other than cores limits them.
+    Parameters
+    ----------
+    executors : int, >= 1
+        Executors; local mode counts as one.
+    cores_per_executor : int, >= task_cpus
+        Cores of an executor.
+    shuffle_partitions : int, >= 1
+        Tasks after each exchange, and so partitions of the state.
+    trigger_s : float, >= 0
+        Trigger interval [s]; 0 is as fast as possible.
+    max_offsets_per_trigger : int or None, >= 1
+        Maximum number of records per batch; None is unlimited.
+    task_cpus : TaskCores, > 0
+        Cores per task (``spark.task.cpus``); remaining cores of an executor stay idle.
+    tasks_per_executor : int or None, >= 1
+        Most tasks at once on an executor, if something other than cores limits them.
 
     >>> configuration = Configuration(
     ...     executors=2, cores_per_executor=4, shuffle_partitions=8, trigger_s=1.0
@@ -133,7 +146,10 @@ class Configuration:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cluster:
-    """The executors of an application: the most at one time, their mean, and usual cores of one.
+    """The executors of an application; the cores of tasks and executors are as of `Configuration`.
+
+    ``executors`` is their maximum number at one time, ``executors_mean`` the mean over the time of
+    the application, ``cores_per_executor`` the median over them; None if none are recorded.
 
     >>> Cluster(executors=2, executors_mean=1.5, cores_per_executor=5, task_cpus=2).num_slots
     4
@@ -168,8 +184,15 @@ class Cluster:
 class Arrivals:
     """The stream that arrives, whether or not the query keeps up with it.
 
-    ``dispersion_ratio`` is variance over mean of the count in an interval: 1 is Poisson, 0 a
-    constant rate.
+    Parameters
+    ----------
+    rate_per_s : float, > 0
+        Mean arrival rate [records/s].
+    dispersion_ratio : float, >= 0
+        Variance over mean of the count in an interval; 1 is Poisson, 0 a constant rate.
+
+    >>> Arrivals(rate_per_s=5000.0).dispersion_ratio
+    1.0
     """
 
     rate_per_s: float
@@ -184,7 +207,12 @@ class Arrivals:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drain:
-    """The backlog that a query read at its own rate and ended, as with ``Trigger.AvailableNow``."""
+    """The backlog that a query read before it ended, as with ``Trigger.AvailableNow``.
+
+    The rate of the run is that at which it read, not that at which rows arrive. ``batch_rows`` are
+    the rows of a usual batch, ``num_batches`` those that read something, and ``duration_s`` lasts
+    from the start of the first to the end of the last of them.
+    """
 
     backlog_rows: float
     batch_rows: float

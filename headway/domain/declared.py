@@ -27,7 +27,8 @@ class Declarable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StatedRange:
-    """A declared duration: as likely above the middle as below, 90% likely in the range.
+    """A declared duration [s]: as likely above ``mid_s`` as below; ``low_s`` to ``high_s`` contains
+    it with a probability of 90%.
 
     >>> StatedRange(low_s=1.0, mid_s=2.0, high_s=8.0).at(1.6448536269514722)
     8.0
@@ -67,7 +68,12 @@ class StatedRange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeclaredCosts:
-    """The declared costs of a micro-batch, per row by stage, and the setting used by default."""
+    """The declared costs of a micro-batch, and the setting that is used unless another is given.
+
+    ``task_per_row`` has one range for each stage of the profile. ``partitions_are_stated`` says
+    whether the shuffle partitions of the configuration are the current ones; otherwise they were
+    not declared.
+    """
 
     driver: StatedRange
     task_fixed: StatedRange

@@ -23,7 +23,11 @@ from headway.limits import MOST_INT
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DStreamsSetting:
-    """The settings of a DStreams application; each receiver occupies a slot for good.
+    """The settings of a DStreams application that Headway predicts for and plans.
+
+    ``batch_interval_s`` is that of the ``StreamingContext``, ``concurrent_jobs`` is
+    ``spark.streaming.concurrentJobs``, ``num_receivers`` are tasks that each occupy a slot
+    permanently.
 
     >>> DStreamsSetting(
     ...     executors=2, cores_per_executor=4, batch_interval_s=1.0, num_receivers=1
@@ -87,7 +91,10 @@ class DStreamsPrediction(Result):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DStreamsPoint:
-    """Latency on a number of nodes: expected, and at the planned confidence [s]."""
+    """Latency on a number of nodes: expected, and at the planned confidence [s].
+
+    ``cost_per_hour`` is the price of the nodes; None without prices.
+    """
 
     nodes: int
     batch_interval_s: float = field(metadata={"key": "trigger_s"})
@@ -104,9 +111,10 @@ class DStreamsPoint:
 class DStreamsPlan(Result):
     """The fewest nodes with which a DStreams application meets a target.
 
-    If it is not ``feasible``, the setting is the one with the lowest planned latency. The
-    ``expected`` prediction has other parts than that of a query, and the batch interval is set in
-    code.
+    If it is not ``feasible``, the target cannot be met, and the setting is the one with the lowest
+    planned latency. ``max_rate_per_s`` is the max rate of the setting within the target. The
+    ``expected`` prediction has other parts than that of a query, memory is as profiled, or as
+    given, and the batch interval is set in the application's code.
     """
 
     result_kind = "dstreams-plan"
@@ -169,6 +177,7 @@ class DStreamsPlan(Result):
 
     @property
     def cost(self) -> float | None:
+        """Of all nodes, for an hour; None without a price."""
         price = None if self.node_type is None else self.node_type.price_per_hour
         return None if price is None else self.nodes * price
 

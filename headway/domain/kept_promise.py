@@ -1,4 +1,7 @@
-"""Targets as stored in plans and locks: exact numbers in base units; their text is for people."""
+"""Targets as stored in files: exact numbers in base units; their text is for people.
+
+Plans (``headway plan --json``) and locks contain this form, which has its own version.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,12 @@ PromiseKind: TypeAlias = Literal["latency", "during_burst", "catch_up", "deadlin
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeptPromise:
-    """One target in a file; its ``kind`` determines the fields, and nothing reads ``text`` back.
+    """One target in a file; its ``kind`` determines the other fields.
+
+    ``form`` is the version of this form, ``text`` the target in words, which nothing reads back.
+    ``metric``, ``quantile`` and ``limit_s`` are as in `Target`; the other kinds have a ``limit_s``,
+    too. ``after_s`` is the outage after which a query must catch up, ``burst`` the burst during or
+    after which the target applies.
 
     >>> kept_promise = KeptPromise.of(CatchUp(limit_s=1.2349, after=1800.0))
     >>> kept_promise.limit_s, kept_promise.after_s, kept_promise.text

@@ -1,4 +1,8 @@
-"""Parts of a result that are computed when they are first read."""
+"""Parts of a result that are computed when they are first read.
+
+A plan is explained by many other settings. Parts that a command does not print cost no time;
+whatever it prints, compares, copies or writes to a file is complete.
+"""
 
 from __future__ import annotations
 

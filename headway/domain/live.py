@@ -48,7 +48,9 @@ class Reason(StrEnum):
 class SeenBatch:
     """One batch that has ended.
 
-    ``late_rows`` are those older than the limit. ``tells_costs`` is false soon after a change.
+    ``late_rows`` are those older than the limit when it was committed. ``tells_costs`` is false for
+    batches that cannot be used for costs: soon after a change or a start, with young executors, or
+    with failed tasks.
     """
 
     batch_rows: float
@@ -65,11 +67,13 @@ class SeenBatch:
 class Signal:
     """What is known of a running query at a moment: after each batch, or on a tick of the clock.
 
-    ``at_s`` is on any clock that only goes forward. ``arrived_rows`` had arrived since any fixed
-    moment, by the offsets of the source, which was asked at ``arrived_at_s``: before the batch that
-    reported them; None: now. ``backlog_rows`` had arrived and were in no batch when the last one
-    began. Of the requested ``executors``, ``num_pending`` are being started. The current,
-    unreported batch has been running for ``silent_s``.
+    ``at_s`` is the moment, on any clock that only goes forward. ``arrived_rows`` had arrived since
+    any fixed moment, by the offsets of the source, which was asked for them at ``arrived_at_s``:
+    before the batch that reported them; None: now. ``backlog_rows`` had arrived and were in no
+    batch when the last one began. Both numbers of rows are None if unknown. ``executors`` are the
+    requested ones, alive or being started, ``num_pending`` those being started. ``batch`` is the
+    one that has just ended; None for a tick of the clock. ``silent_s`` is how long the current,
+    unreported batch has been running.
     """
 
     at_s: float
@@ -86,9 +90,10 @@ class Signal:
 class Bounds:
     """The bounds of a rule.
 
-    Steps up of a query that is behind are exempt from ``changes_per_hour``; ``budget_executor_s``
-    is for any 24 hours, inf is no limit. In ``quiet_s``, starts and ends of times on the signals'
-    clock, nothing is changed.
+    A backlog must be processed within ``catch_up_s``. ``changes_per_hour`` is the maximum number of
+    changes in any hour; steps up of a query that is behind are exempt. ``budget_executor_s`` is the
+    maximum in any 24 hours; inf is no limit. ``quiet_s`` are starts and ends of times, on the
+    signals' clock, at which nothing is changed.
 
     >>> Bounds(min_executors=2, max_executors=12).clipped(40)
     12
@@ -121,9 +126,10 @@ class Bounds:
 class Estimate:
     """The estimate from all signals up to a moment.
 
-    The rates are the current level, that of ``lead_s`` later, and the highest that is prepared for.
-    ``cost_ratio`` is of durations over predicted ones, ``late_ratio`` the share of late rows over
-    the time of the budget, ``budget_used_ratio`` over what the target allows.
+    ``rate_per_s`` is the current level, ``forecast_per_s`` that of ``lead_s`` later,
+    ``planned_per_s`` the highest rate that is prepared for. ``cost_ratio`` is the ratio of
+    durations to predicted ones. ``late_ratio`` is the share of late rows over the time of the
+    budget, ``budget_used_ratio`` over what the target allows.
     """
 
     rate_per_s: float
@@ -179,9 +185,10 @@ class Proposal:
 class Expectation:
     """Expectation for a changed setting, written down before the change.
 
-    The intervals are of 90%; ``sustained_per_s`` is the sustained rate. ``pause_s`` is how long no
-    batch ends because of the change, ``late_s`` how many seconds of arrivals are late until it has
-    taken effect and the backlog is worked off, ``back_within_s`` an upper bound of that time.
+    90% intervals: the sustained rate, mean batch duration, and the latency of the target.
+    ``pause_s`` is how long no batch ends because of the change, ``late_s`` how many seconds of
+    arrivals are late until it has taken effect and the backlog is worked off, both in the middle
+    of what is expected. ``back_within_s`` is an upper bound of the time that this takes [s].
     """
 
     sustained_per_s: Interval
@@ -192,6 +199,7 @@ class Expectation:
     back_within_s: float
 
     def is_kept(self, mean_duration_s: float) -> bool:
+        """Whether batches since the change are within the upper end of the expected duration."""
         return mean_duration_s <= self.duration_s.high
 
 
@@ -206,9 +214,12 @@ class ExecutorStep:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PolicyOutcome:
-    """Outcome of one policy under a trace, the mean of all runs, with the ``steps`` of the first.
+    """Outcome of one policy under a trace, the mean of all runs.
 
-    ``constant`` is what its user has to set; ``kept_share`` is of five-minute windows.
+    ``constant`` is the constant that its user has to set, as text. ``executor_s`` are the requested
+    executors, over time; ``kept_share`` is the share of five-minute windows in which the target was
+    met. ``steps`` are the changes of the first run, the first at the beginning;
+    ``stretch_late_ratio`` is the share of late rows in even stretches of the trace.
     """
 
     policy: str
@@ -240,6 +251,7 @@ class PolicyComparison(Result):
     stretch_rates_per_s: tuple[float, ...]
 
     def meets(self, outcome: PolicyOutcome) -> bool:
+        """Whether no more rows are late than the target allows."""
         return outcome.late_ratio <= self.most_late_ratio
 
     @property
@@ -277,6 +289,7 @@ class LiveBatch:
 
     @property
     def duration_s(self) -> float:
+        """How long Spark took for it [s]."""
         return self.ended_s - self.started_s
 
 
@@ -291,7 +304,7 @@ class SeenDrift:
 
     ``since_s`` is the instant at which a drift most likely began; None without an alarm.
     ``num_batches_to_find`` is the number of batches after which durations that have become a fifth
-    longer raise an alarm; None if they would be taken for the usual difference of runs before.
+    longer raise an alarm; None if before that they would be taken for the usual difference of runs.
     """
 
     duration_ratio: float = field(metadata={"then": {"alarm": "is_alarm"}})
@@ -300,6 +313,7 @@ class SeenDrift:
 
     @property
     def is_alarm(self) -> bool:
+        """Whether it exceeds chance."""
         return self.since_s is not None
 
 
@@ -307,8 +321,10 @@ class SeenDrift:
 class WatchedChange:
     """A change that a new plan would make, its gain and its cost.
 
-    The latencies are planned ones, None if none can be quoted. For ``pause_s`` the query does not
-    run; ``late_s`` are the seconds of arrivals that are late until the backlog is worked off.
+    ``saved_node_s_per_hour`` is the number of node-seconds that an hour at the new setting saves,
+    negative if it takes more; ``latency_now_s`` and ``latency_then_s`` are the planned latencies,
+    None if none can be quoted; ``pause_s`` is how long the query does not run, ``late_s`` the
+    seconds of arrivals that are late until it has taken effect and the backlog is worked off.
     """
 
     now: Configuration
@@ -325,10 +341,11 @@ class WatchedChange:
 class Look(Result):
     """Everything that one look at a running query shows.
 
-    ``seen_s`` is the time span of the batches in the look, ``latency`` that of their rows,
-    ``late_ratio`` the share later than the target's limit, and ``budget_left_ratio`` what is left
-    of the share that may be late, negative if more were. ``silent_s`` is the time since the query
-    last reported.
+    ``seen_s`` is the time span of the batches in the look; ``latency`` is measured over their rows,
+    ``late_ratio`` the share of the rows that were later than the target's limit, and
+    ``budget_left_ratio`` what is left of the share that may be late, negative if more were.
+    ``silent_s`` is the time since the query last reported. ``outside`` says that the running
+    setting is outside the profiled range.
     """
 
     result_kind = "watch"

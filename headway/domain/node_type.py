@@ -28,9 +28,14 @@ _EXAMPLE = "e.g. m6i.xlarge:cores=4,memory=14g,price=0.192"
 class NodeType:
     """A kind of node, by the provider's name, with what Spark may use of it.
 
-    ``memory_bytes`` is for Spark's containers; None is not checked. ``core_speed_ratio`` is
+    ``memory_bytes`` is for Spark's containers; None is not checked. ``price_per_hour`` is in any
+    ``currency``, which is empty if unknown; None is an unknown price. ``core_speed_ratio`` is
     relative to the profiled cores. If ``executors_per_node`` is None, the planner fills the node
-    with executors like the profiled ones. What is reserved comes on top of cores and memory.
+    with executors like the profiled ones. Besides ``cores`` and ``memory_bytes`` the node has
+    ``reserved_cores`` and ``reserved_memory_bytes`` for the system; ``reserved_by`` says by whom.
+
+    >>> NodeType(name="m6i.xlarge", cores=4, memory_bytes=14 * 2**30, price_per_hour=0.192).cores
+    4
     """
 
     name: str

@@ -68,7 +68,11 @@ class Operator:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reordering:
-    """How outputs are put in order, and the times to store, to send on, and to take the lock."""
+    """How outputs are put in order, and what that costs.
+
+    ``store_s`` is the time to put an output into the buffer, ``send_s`` that to send it to the next
+    operator, ``lock_s`` that to take the lock.
+    """
 
     scheme: ReorderScheme = "non-blocking"
     num_buffered: int = 64
@@ -85,7 +89,15 @@ class Reordering:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OrderedPipeline:
-    """A chain of operators on workers of one machine, with its output in the order of its input."""
+    """A chain of operators on workers of one machine, with its output in the order of its input.
+
+    ``rate_per_s`` is None if the source always has tuples. ``compare`` are the schedulers to
+    simulate.
+
+    >>> parse = Operator(name="parse", type="stateless", cost_s=1e-5)
+    >>> OrderedPipeline(num_workers=4, operators=(parse,)).slice_s
+    0.001
+    """
 
     num_workers: int
     operators: tuple[Operator, ...]
@@ -108,7 +120,11 @@ class OrderedPipeline:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyCounts:
-    """Keys of a job, heaviest first, and the rows of each, and those of other keys."""
+    """Keys of a job, heaviest first, and the rows of each.
+
+    ``kind`` is Spark's type of the key column: "string", "int" or "long". ``other_rows`` are rows
+    of keys that are not listed.
+    """
 
     keys: tuple[str | int, ...]
     num_rows: tuple[float, ...]
@@ -130,7 +146,7 @@ class KeyPlacement:
 
     A row of ``keys[i]`` goes to bucket ``buckets[i]``, a row of any other key to
     ``spread_ids[pmod(xxhash64(key), len(spread_ids))]``; both are integers whose hash is in the
-    intended partition.
+    intended partition. ``key_share`` are the placed keys' shares of the rows.
     """
 
     keys: tuple[str | int, ...]
@@ -156,9 +172,10 @@ class OrderedPlan(Result):
     """Number of partitions, placement of keys and limits of a stage that keeps rows in order.
 
     ``serial_s`` is the time that the rows of the hottest key take per batch: no number of
-    partitions makes the stage faster. ``num_keys`` are those of the file, ``known_share`` is their
+    partitions makes the stage faster. ``num_keys`` are those of the file; ``known_share`` is their
     share of all rows. ``num_map_tasks`` combine rows of a key before the stage, as aggregations do;
-    shares then refer to the combined rows. ``stage_work`` is what stages compute, as far as known.
+    shares then refer to the combined rows, and 0 tasks combine nothing. ``stage_work`` says what
+    the stages of the query compute, as far as it is known.
     """
 
     result_kind = "keys"

@@ -23,7 +23,10 @@ from headway.lazy_classes import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FrontierPoint:
-    """The max rate within target of a number of nodes, or of a plan's own setting."""
+    """The max rate within target of a number of nodes, and its setting.
+
+    For a plan's ``chosen``, the highest rate that its own setting sustains, with its rate limit.
+    """
 
     nodes: int
     sustainable_rate_per_s: float
@@ -34,7 +37,10 @@ class FrontierPoint:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedRate:
-    """What a plan for another rate would be; without nodes if none meets the targets there."""
+    """What a plan for another rate would be; without nodes if none meets the targets there.
+
+    ``predicted`` is the distribution of the latency that the target is about.
+    """
 
     rate_per_s: float = field(metadata={"exact": True})
     nodes: int | None = None
@@ -81,16 +87,20 @@ class _StreamAnswer(Declarable, Result):
 
     What explains the setting is computed when it is first read.
 
-    ``planned_latency_s`` is the latency of the target at the planned confidence. ``chosen`` is the
-    plan's own setting with its own maximum rate within target; a point of the ``frontier`` with as
-    many nodes may be of another setting that carries more: ``most_on_nodes`` is that point alone,
-    which takes no search among more nodes, as ``first_advice`` is the first of ``advice`` alone.
-    ``also`` are further targets. ``declared`` are the figures of a plan that was not made from a
-    profiled run. ``kept_probability`` is that of all targets together (P23); None in files of
-    earlier versions. ``skew`` is the effect of a heavy key on its stage. ``rates`` are plans for
-    other rates in short, if no rate was given. ``cost_per_hour`` is that of the nodes alone;
-    ``writes`` and ``driver`` are None if the setting is not stable, or in files of earlier
-    versions.
+    ``planned_latency_s`` is the latency of the target at the planned confidence, so above the
+    predicted one. ``chosen`` is the plan's own setting with its own maximum rate within target; a
+    point of the ``frontier`` with as many nodes may be of another setting that carries more:
+    ``most_on_nodes`` is that point alone, which takes no search among more nodes. ``first_advice``
+    is the first of ``advice`` alone. ``also`` are further targets besides ``target``.
+    ``budget_per_hour`` is given if it limits the number of nodes. ``refused_node_types`` has the
+    reason for each node type that is unsuitable.
+    ``declared`` are the figures of a plan that was not made from a profiled run. ``findings`` are
+    cautions and notes about it. ``kept_probability`` is that of all targets together (P23); None in
+    files of earlier versions. ``skew`` is the effect of the heaviest key on its stage, None if no
+    key is known to be heavy. ``rates`` are plans for other rates in short, if no rate was given.
+    ``cost_per_hour`` is that of the nodes; ``writes`` are the files that the query writes and what
+    their requests cost, and ``driver`` what the driver does and gets: both None if the setting is
+    not stable, or in files of earlier versions.
     """
 
     result_kind = "plan"
@@ -144,6 +154,7 @@ class _StreamAnswer(Declarable, Result):
 
     @property
     def rate_per_s(self) -> float:
+        """Input rate of the plan [records/s]."""
         return self.arrivals.rate_per_s
 
     @property
@@ -168,6 +179,7 @@ class _StreamAnswer(Declarable, Result):
 
     @property
     def planned_s(self) -> float:
+        """Time of the first target at the planned confidence [s]."""
         return self.planned_latency_s
 
     @property
@@ -201,7 +213,10 @@ class _StreamAnswer(Declarable, Result):
 @made_when_asked("rejected", "rules", "after_start")
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Plan(_StreamAnswer):
-    """The fewest nodes that meet a target at a rate, and why fewer do not suffice."""
+    """The fewest nodes that meet a target at a rate, and why fewer do not suffice.
+
+    ``after_start`` says whether the target is met while the JVM is young.
+    """
 
     feasible: ClassVar[Literal[True]] = True
     rejected: tuple[Rejection, ...] = ()

@@ -17,7 +17,10 @@ Applies: TypeAlias = Literal["live", "restart", "new application", "new checkpoi
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedSetting:
-    """One setting of the plan in Spark's terms; ``pinned_by`` says what fixes it."""
+    """One setting of the plan in Spark's terms; ``pinned_by`` says what fixes it.
+
+    ``profiled`` is the value in the profiled run, None if unknown.
+    """
 
     setting: str
     key: str
@@ -71,8 +74,9 @@ class Verdict(StrEnum):
 class Restart:
     """Time from the start of the process to the end of the first batch, in parts [s].
 
-    An executor is there after ``jvm_s``, the first batch begins ``session_s`` later; the state
-    takes ``load_s`` for its snapshot and ``replay_s`` for the changes since.
+    ``jvm_s`` passes until an executor is there, ``session_s`` until the first batch begins;
+    ``load_s`` and ``replay_s`` go to the snapshot of the state and the changes since, and
+    ``first_batch_s`` to the rest of that batch.
     """
 
     jvm_s: float
@@ -83,6 +87,7 @@ class Restart:
 
     @property
     def total_s(self) -> float:
+        """All of it."""
         return self.jvm_s + self.session_s + self.load_s + self.replay_s + self.first_batch_s
 
 
@@ -137,9 +142,10 @@ class NearestTarget:
 class PromiseNeed:
     """What one target of several needs alone.
 
-    ``within`` says whether that may be bought. ``nodes`` is None if no number up to ``most_nodes``
-    meets it; ``reached_s`` is the latency or the time to catch up there. ``proved`` is false if
-    ``nodes`` is None and not every number was tried.
+    ``within`` says whether that may be bought; ``most_nodes`` is the largest number of nodes that
+    was tried. ``nodes`` is None if none of those meets it; ``reached_s`` is the value reached
+    there, a latency or the time to catch up [s]. ``proved`` is false if ``nodes`` is None and not
+    every number of nodes was tried.
     """
 
     promise: str
@@ -176,7 +182,12 @@ class Optimality:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RocksDbMemory:
-    """Memory of all stores of an executor in RocksDB: its bound, and what it may take at most."""
+    """Memory of all stores of an executor in RocksDB: its bound, and what it may take at most.
+
+    ``write_buffer_ratio`` and ``high_priority_ratio`` are the shares of the bound for write buffers
+    and for indexes and filters. ``hit_ratio`` is the share of blocks that are found in memory, as
+    RocksDB counts them: with those of indexes and filters.
+    """
 
     bound_bytes: int
     write_buffer_ratio: float
@@ -190,10 +201,12 @@ class MemoryPlan:
     """Memory of one executor [bytes].
 
     ``parts`` adds up to ``needed_heap_bytes``; ``native_bytes`` is outside the heap (RocksDB).
-    ``python_bytes`` (``spark.executor.pyspark.memory``) is 0 if Python workers use the overhead,
-    ``off_heap_bytes`` is ``spark.memory.offHeap.size``. ``reason`` explains ``heap_bytes``, and
-    ``profiled_heap`` where the profiled one is from. ``is_measured_locally`` marks peaks of a JVM
-    that was both driver and executor.
+    ``python_bytes`` is what Python workers may use (``spark.executor.pyspark.memory``); 0 if they
+    use the overhead. ``off_heap_bytes`` is what Spark itself uses outside the heap
+    (``spark.memory.offHeap.size``). ``profiled_heap_bytes`` is the heap of the profiled run, and
+    ``profiled_heap`` its origin; ``reason`` explains ``heap_bytes``. ``is_measured_locally`` marks
+    peaks of a JVM that was both driver and executor. ``rocksdb`` bounds ``native_bytes``; None if
+    its rows are not recorded, or if there is none.
     """
 
     heap_bytes: int
@@ -211,6 +224,7 @@ class MemoryPlan:
 
     @property
     def container_bytes(self) -> int:
+        """What the cluster manager reserves for the executor."""
         beside_heap_bytes = self.overhead_bytes + self.python_bytes + self.off_heap_bytes
         return self.heap_bytes + beside_heap_bytes
 
@@ -235,7 +249,10 @@ class LevelTime:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedDurations:
-    """Batch durations at the planned setting: with it, a simulation needs no profile."""
+    """Batch durations at the planned setting: with it, a simulation needs no profile.
+
+    ``planned_ratio`` is the factor on durations for the plan's confidence.
+    """
 
     driver_s: float
     after_commit_s: float
@@ -261,10 +278,11 @@ class PlannedSkew:
     """Effect of the heaviest key on a stage at a planned setting, whatever the targets are.
 
     ``planned`` is the stage at the planned shuffle partitions, ``best`` at the fewest with about
-    the shortest p99, ``placed`` with the heaviest ``num_placed`` keys placed. Without a file of
-    keys only the recorded share of the largest task is known, and neither ``hottest_key`` nor
-    ``placed``. The rows of the heaviest key take ``serial_s`` per batch on any cluster;
-    ``keeps_up`` says whether that leaves time within the trigger interval.
+    the shortest p99, ``placed`` with the heaviest ``num_placed`` keys placed. Keys are known from a
+    file; without one only the recorded share of the largest task is known, and neither
+    ``hottest_key`` nor ``placed``. The rows of the heaviest key take ``serial_s`` per batch on any
+    cluster; ``keeps_up`` says whether that leaves time within the trigger interval. ``work`` is
+    what the stage computes, if it is known.
     """
 
     stage: str

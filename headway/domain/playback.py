@@ -72,10 +72,12 @@ class RateTrace:
 
     @property
     def length_s(self) -> float:
+        """From its first time to its end [s]."""
         return self.end_s - self.times_s[0]
 
     @property
     def mean_rate_per_s(self) -> float:
+        """Rows over time [records/s]."""
         edges = (*self.times_s, self.end_s)
         lengths_s = (late - early for early, late in pairwise(edges))
         rows = sum(
@@ -103,7 +105,10 @@ class TraceStretch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recovery:
-    """Time from an outage's end until rows are in time [s]; ``inf`` if not within the trace."""
+    """Time from the end of an outage until rows are in time again [s]: median and worst run.
+
+    ``inf`` if a run did not recover within the trace.
+    """
 
     outage: Outage
     median_s: float
@@ -114,8 +119,9 @@ class Recovery:
 class SimulatedTarget:
     """A target of the plan under the trace.
 
-    ``value_s`` is the statistic of all runs, or for a recovery the worst run; ``inf`` if the query
-    did not catch up, None if the simulation says nothing about it: ``reason`` says why.
+    ``value_s`` is what the trace gave for it: the statistic of all runs, or for a recovery the
+    worst run; ``inf`` if the query did not catch up. None if the simulation says nothing about it:
+    ``reason`` says why. [s]
     """
 
     target: str
@@ -125,6 +131,7 @@ class SimulatedTarget:
 
     @property
     def met(self) -> bool | None:
+        """Whether it is met; None if that is unavailable."""
         return None if self.value_s is None else self.value_s <= self.limit_s
 
 
@@ -132,6 +139,9 @@ class SimulatedTarget:
 class Playback(Result):
     """A plan simulated under a rate trace in several runs of equal weight.
 
+    ``targets`` are those of the plan, each with the value under this trace; empty in files of
+    earlier versions.
+    ``late_ratio`` is that of all rows; ``late_ratio_worst_run`` that of the worst run.
     ``longest_late_s`` is the longest time during which arriving rows were late, in the median run.
     ``ends_behind`` says that the backlog at the end is more than a usual batch and grows.
     """
@@ -162,7 +172,10 @@ class Playback(Result):
 
     @property
     def feasible(self) -> bool | None:
-        """Whether the plan meets its targets; not if the backlog still grows at the end."""
+        """Whether the plan meets its targets under this trace; None if that is unavailable.
+
+        It does not if the backlog still grows at the end, whatever the rows took until then.
+        """
         if self.ends_behind or self.missed:
             return False
         return True if any(target.met for target in self.targets) else None

@@ -50,10 +50,12 @@ class LatencyDistribution:
 
     @property
     def statistics_s(self) -> dict[str, float]:
+        """Mean and percentiles by their displayed names [s]."""
         return {"mean": self.mean_s, "p50": self.p50_s, "p95": self.p95_s, "p99": self.p99_s}
 
     @property
     def intervals90_s(self) -> dict[str, Interval]:
+        """The known 90% intervals, by statistic [s]."""
         intervals_s = {"mean": self.interval90_mean_s, "p99": self.interval90_p99_s}
         return {name: interval for name, interval in intervals_s.items() if interval is not None}
 
@@ -66,10 +68,11 @@ class LatencyDistribution:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Narrowing:
-    """How runs would narrow the answer to one question.
+    """How one or several runs would narrow the answer to one question.
 
-    The errors are standard deviations of the fitted over the true mean duration of a batch at the
-    setting in question.
+    ``statistic`` names the latency in question. Its 90% intervals [s] are None if no latency can be
+    quoted; ``error_now_ratio`` and ``error_after_ratio`` are standard deviations of the fitted over
+    the true mean duration of a batch at the setting in question.
     """
 
     statistic: str
@@ -81,7 +84,12 @@ class Narrowing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdvisedRun:
-    """One run, with the number of batches that suffices, and what it would show."""
+    """One run, and what it would show.
+
+    ``rate_per_s`` is the rate at which to run it [records/s], ``num_rows`` the rows per batch at
+    that rate, ``num_batches`` the number of batches that suffices, ``duration_s`` how long it
+    takes. It should be run ``num_repeats`` times.
+    """
 
     learns: str
     why: str
@@ -101,14 +109,16 @@ class Prediction(Result):
     """Prediction for a configuration under given arrivals.
 
     The latencies are None if the setting is not stable; ``sustainable_rate_per_s`` is the highest
-    rate at which it is. They are also None if it is too close to saturation to predict them, on
-    either side of what is stable; ``findings`` then say so. ``overrun_probability`` is the share of
-    batches that take longer than their trigger interval.
+    rate at which it is. They are also None if it is too close to saturation to predict them,
+    whether its rate is within what is stable or slightly above; ``findings`` then say so.
+    ``overrun_probability`` is the share of batches that take longer than their trigger interval.
 
     ``utilization_ratio`` is the share of time that the query is busy, however it is triggered;
     ``offered_load_ratio`` is the processing time that one second of input adds; it must be below 1.
 
-    ``phases_s`` splits the mean tuple latency. ``next_run`` is the run that would narrow it most.
+    ``phases_s`` splits the mean tuple latency; its values add up to it. ``provenance`` says whether
+    it is based on measured figures or on declared ones. ``next_run`` is the run that would narrow
+    it most. ``stage_work`` says what the stages among the phases compute, if the log names it.
     ``restart`` is the expected time to start again, if a start is on record; a plan has its own.
     ``stability_is_sure``: one that is stable is so at the high end of durations, too.
     """
@@ -134,6 +144,7 @@ class Prediction(Result):
     stability_is_sure: bool = field(default=True, metadata={"key": None})
 
     def latency(self, metric: Metric) -> LatencyDistribution | None:
+        """The distribution for a target of the metric; None if there is none."""
         if metric is Metric.BATCH:
             return self.batch_duration
         return self.window_latency if metric is Metric.WINDOW else self.tuple_latency
@@ -161,7 +172,8 @@ class Prediction(Result):
     def is_surely_unstable(self) -> bool:
         """Whether its backlog grows even if batches are as short as they may well be.
 
-        Too close to saturation is no verdict: there, it is expected to stay bounded, however long.
+        Too close to saturation is no verdict: between nine tenths of the offered load and all of
+        it, the backlog is expected to stay bounded, however long it becomes.
         """
         return (
             not self.stable

@@ -30,7 +30,7 @@ CHECKPOINT_PHASES = ("wal_commit", "commit_offsets")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DriverPhase:
-    """One step of a micro-batch on the driver, in Spark's order."""
+    """One step of a micro-batch on the driver, in Spark's order [s]."""
 
     name: str
     mean_s: float
@@ -107,7 +107,10 @@ class Drift:
         return float((jvm_age_s / self.reference_age_s) ** -self.exponent)
 
     def driver_factor(self, jvm_age_s: float, oldest_s: float) -> float:
-        """Time of the driver at an age, beyond `factor`; as `JobProfile.age_factor` of old JVMs."""
+        """Time of the driver at an age, beyond `factor`, over that at the reference age.
+
+        Beyond the age of the oldest profiled run as `JobProfile.age_factor` does.
+        """
         within_s = min(jvm_age_s, oldest_s)
         won_ratio = self.driver_exponent * (1.0 - within_s / jvm_age_s)
         return float((within_s / self.reference_age_s) ** -self.driver_exponent) * (1.0 - won_ratio)
@@ -211,6 +214,7 @@ class JobProfile(Declarable, Result):
 
     @property
     def is_rocksdb(self) -> bool:
+        """Whether RocksDB is known to keep the state."""
         return is_rocksdb(self.state_store)
 
     @property
@@ -236,6 +240,7 @@ class JobProfile(Declarable, Result):
 
     @property
     def driver_s(self) -> float:
+        """Mean time of the driver's phases of a batch [s]."""
         return sum(phase.mean_s for phase in self.driver_phases)
 
     @property
@@ -277,7 +282,10 @@ class JobProfile(Declarable, Result):
 
     @property
     def state_growth_per_s(self) -> float:
-        """Growth of the state, 0 if it follows the rate [rows/s]: theory.md (P21)."""
+        """How fast the state grows at the rate in question [rows/s]: theory.md (P21).
+
+        One that follows the rate does not grow, whatever its last batches show.
+        """
         if self.state is None or self.state.rate_exponent > 0:
             return 0.0
         return self.state.growth_per_s * self.arrivals.rate_per_s / self.settings[-1].rate_per_s
@@ -285,7 +293,8 @@ class JobProfile(Declarable, Result):
     def at_age(self, jvm_age_s: float) -> JobProfile:
         """The profile with the driver's phases at an age of the JVM: theory.md (E35).
 
-        The effect on the whole batch is `age_factor`, and in a fresh JVM the only one.
+        The effect of that age on the whole batch is `age_factor`. Before the steady part of a run
+        in a fresh JVM there is no other effect.
         """
         warm_up = self.warm_up
         is_young = warm_up is not None and jvm_age_s < warm_up.steady_age_s
@@ -324,6 +333,7 @@ class JobProfile(Declarable, Result):
 
     @property
     def rows_per_batch_range(self) -> tuple[float, float]:
+        """Minimum and maximum rows of a batch that were seen in steady state."""
         return (
             min(setting.rows_per_batch_low for setting in self.settings),
             max(setting.rows_per_batch_high for setting in self.settings),

@@ -1,4 +1,8 @@
-"""What a plan and a prediction are asked for: every argument of both, declared once."""
+"""What a plan and a prediction are asked for: every argument of both, declared once.
+
+A new argument is a field here and its use in the planner; the call, the command, its help and what
+is refused for which kind of job follow.
+"""
 
 from __future__ import annotations
 
@@ -199,7 +203,10 @@ class PredictQuestion(JobQuestion, RunQuestion):
 
 @dataclass(frozen=True, kw_only=True)
 class PlanQuestion(JobQuestion):
-    """What a plan is asked for, in base units; None where nothing was given.
+    """What a plan is asked for.
+
+    Fields are in base units, None where nothing was given. ``node_types`` and ``keys`` are read
+    when they are used, since their values stand in files.
 
     >>> from headway.domain.argument import read_question
     >>> question = read_question(PlanQuestion, {"rate": "50k/s", "trigger": "2s"})

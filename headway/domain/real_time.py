@@ -19,7 +19,10 @@ from headway.units import spark_trigger_text
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RealTimeSetting:
-    """The settings of a query in Real-Time Mode, whose tasks of all stages run at once.
+    """The settings of a query in Real-Time Mode that Headway predicts for and plans.
+
+    All tasks of all stages run at once, for as long as a batch: ``batch_length_s`` is the argument
+    of the trigger. ``shuffle_partitions`` are the tasks of each stage behind an exchange.
 
     >>> RealTimeSetting(
     ...     executors=7, cores_per_executor=4, source_partitions=8, shuffle_partitions=20,
@@ -81,7 +84,12 @@ class RealTimePrediction(Result):
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class RealTimePlan(Result):
-    """The fewest nodes with which a query meets its targets in Real-Time Mode, or the nearest."""
+    """The fewest nodes with which a query meets its targets in Real-Time Mode.
+
+    ``planned_s`` is the latency of the target at ``confidence``; if it is not ``feasible``, the
+    setting is the nearest one. ``binding`` says why it is infeasible, or what determines the size.
+    ``max_rate_per_s`` is the max rate of the setting within the targets.
+    """
 
     result_kind = "real-time-plan"
     feasible: bool
@@ -112,6 +120,7 @@ class RealTimePlan(Result):
 
     @property
     def cost(self) -> float | None:
+        """Price of all nodes per hour; None without a price."""
         price = None if self.node_type is None else self.node_type.price_per_hour
         return None if price is None else self.nodes * price
 

@@ -14,10 +14,10 @@ from headway.lazy_classes import dataclass
 class ObservedSetting:
     """One query run that the profile was fitted to.
 
-    ``updated_rows`` is the mean number of state rows that a batch wrote,
-    ``written_files_per_batch`` of files that the actions of `foreachBatch` wrote.
-    ``concurrent_batches`` are those of all queries of the application that ran on average while its
-    own did.
+    ``updated_rows`` is the mean number of state rows that a batch of it wrote,
+    ``written_files_per_batch`` that of files that the actions of `foreachBatch` wrote, if the log
+    shows it. ``concurrent_batches`` are those of all queries of the application that ran on average
+    while its own did; None if no other query ran.
     """
 
     query_id: str
@@ -66,10 +66,11 @@ class ObservedArrivals:
 
     ``counted`` says what was counted: ``offsets``, the rows that the source had, or ``rows``, those
     that the query read, which are fewer than arrived if it is overloaded.
-    ``largest_partition_share`` is that of the busiest source partition, ``event_time_lag_s`` how
-    far the newest event time of a batch is typically before its trigger: negative if a batch still
-    reads rows that arrive just after it. ``event_time_lags`` are all with their shares, since a
-    millisecond may decide on a trigger.
+    ``largest_partition_share`` is the share of the busiest source partition, ``event_time_lag_s``
+    the time by which the newest event time of a batch is typically before its trigger: negative if
+    a batch still reads rows that arrive just after it. ``event_time_lags`` are all these times with
+    their shares, since a millisecond may decide on a trigger. ``file_mean_rows`` and
+    ``file_mean_bytes`` are means over the files of a file source.
     """
 
     counted: str
@@ -113,6 +114,7 @@ class Share:
 
     @property
     def ratio(self) -> float:
+        """Seen over expected; 1 if nothing was expected."""
         return self.seen / self.expected if self.expected else 1.0
 
 
@@ -146,7 +148,9 @@ class Coverage:
 class StateOperatorProfile:
     """State of one operator at the end of the last run, and what its commits took.
 
-    ``store_metrics`` are means per batch, in Spark's names and units, summed over its stores.
+    ``commit_s`` is the mean time per batch that the commits of its stores took together;
+    ``store_metrics`` are means per batch of what its state store reports, with the names and units
+    of Spark, summed over its stores.
     """
 
     name: str
@@ -161,11 +165,12 @@ class StateOperatorProfile:
 class StateProfile:
     """The state of the query at the end of the last run, and its cost per batch.
 
-    ``commit_per_partition_s`` is the time of one state store's commit. ``updated_rows`` is the mean
-    number of state rows that a batch writes, ``updated_row_s`` the time of a task for one of them.
-    At another rate the rows of the state are multiplied by the ratio of the rates to the power
-    ``rate_exponent``; 0 for a state that grows. ``operators`` are in Spark's order: the one next to
-    the sink first.
+    ``commit_per_partition_s`` is the time of one state store's commit; ``growth_per_s`` is the
+    number of rows by which the state grew per second of the last run. ``updated_rows`` is the mean
+    number of state rows that a batch writes, ``updated_row_s`` the time that a task takes for one
+    of them; None if not recorded. At another rate the rows of the state are multiplied by the ratio
+    of the rates to the power ``rate_exponent``; 0 for a state that grows. ``operators`` are the
+    parts of it, in the order in which Spark lists them: the one next to the sink first.
     """
 
     rows: int

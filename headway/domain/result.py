@@ -1,4 +1,8 @@
-"""Methods of every result: show itself, and become data, a table or a file."""
+"""Methods of every result: show itself, and become data, a table or a file.
+
+Words, pages and files are made in other packages; a result loads them when they are needed, so that
+mere computations do not pay for them.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +17,10 @@ _find = loads_when_used(
 
 
 class Result:
-    """A plan, prediction, profile, or another answer of Headway, and what kind it is.
+    """A plan, prediction, profile, or another answer of Headway.
+
+    ``result_kind`` is what it is: its JSON has the schema ``headway.<kind>/v1``, and
+    `headway.api.result_kinds` knows by it how to show it.
 
     >>> from headway.domain import Configuration, Arrivals, Prediction
     >>> Prediction(
@@ -46,10 +53,21 @@ class Result:
     def to_pandas(self, table: str = "", *, profile: Any = None) -> Any:
         """A table of it as a DataFrame: the frontier of a plan, the stages of a profile.
 
-        ``table`` is the name of another list in `to_dict`, such as ``"sensitivities"``, with dots
-        for what is nested. ``"what_if"`` of a plan is its job with other numbers of nodes, triggers
-        and rates, by the ``profile`` or the log that the plan was made from. Raises InputError,
-        which names all tables, or MissingPackagesError without pandas.
+        Parameters
+        ----------
+        table : str
+            Its main table by default; else the name of another list in `to_dict`, such as
+            ``"sensitivities"``, with dots for what is nested. ``"what_if"`` of a plan is its job
+            with other numbers of nodes, triggers and rates.
+        profile : JobProfile or path
+            For ``"what_if"``: the profile, or the log, that the plan was made from.
+
+        Raises
+        ------
+        InputError
+            If there is no such table; the message names those that there are.
+        MissingPackagesError
+            If pandas is not installed.
         """
         return _find("as_table")(self, table, profile=profile)
 

@@ -27,7 +27,11 @@ class Policy(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WindowGrid:
-    """The ends of a query's windows in event time, ``offset_s`` and multiples of the slide."""
+    """The ends of a query's windows in event time, and the delay of its watermark.
+
+    Spark's ``window(ts, length, slide, start)`` ends at ``start + length + k * slide``; the end of
+    a window moves with ``start`` modulo the slide only, as all ends are multiples of it.
+    """
 
     slide_s: float
     offset_s: float = 0.0
@@ -48,7 +52,10 @@ class WindowGrid:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScheduledQuery:
-    """The declaration of a query when it joins; one passed over ``most_wait_s`` goes first."""
+    """The declaration of a query when it joins a scheduler.
+
+    ``most_wait_s`` is how long a query may be passed over; then it goes first under every policy.
+    """
 
     name: str
     trigger_s: float
@@ -76,9 +83,11 @@ class QueryState:
 
     ``closing_s`` is when the row that closes the next window is expected, or when it arrived;
     ``emits`` says that a window is closed and waits for the batch that emits it. ``duration_s`` is
-    predicted for the next batch, ``pair_s`` for the next two, at an upper quantile.
+    the predicted duration of the next batch, ``pair_s`` that of the next two, at an upper quantile.
     ``window_limit_s`` counts from ``closing_s``, ``row_limit_s`` from ``oldest_unread_s``.
-    ``num_batches`` is more than one if a rate limit left rows behind.
+    ``output_rows`` are the rows that the next batch is predicted to emit, ``removed_rows`` those
+    that it is predicted to remove from the state. ``num_batches`` is more than one if a rate limit
+    left rows behind.
     """
 
     name: str
@@ -101,7 +110,9 @@ class QueryState:
 class ComingBack:
     """A query that runs, or gets a turn next, in its state after its batch has ended.
 
-    From ``closes_at_s`` on a row's event time closes the next window. ``at_its_tick``: not before.
+    ``closes_at_s`` is the event time from which on a row that the batch reads closes the next
+    window; the query then comes back with ``emitting``. ``at_its_tick``: not before a tick that is
+    known once it is back.
     """
 
     state: QueryState
@@ -110,6 +121,7 @@ class ComingBack:
 
     @property
     def emitting(self) -> QueryState:
+        """With a closed window that waits for the batch which emits it."""
         return replace(self.state, emits=True)
 
 
@@ -118,7 +130,8 @@ class Decision:
     """One decision: which queries waited, their order, and which were started.
 
     ``memory_is_short``: the query that frees the most state came first. ``ahead``: decided by the
-    order left in the JVM, in which queries that had just come back are as they were expected.
+    order that was left in the JVM, in which queries that had just come back are as they were
+    expected.
     """
 
     at_s: float
@@ -151,7 +164,12 @@ class QueryReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScheduleReport:
-    """Results of a gate in force; ``num_reliefs`` counts how often memory became short."""
+    """Results of a gate while it was in force.
+
+    ``num_reliefs`` counts how often memory became short, and the query that frees the most went
+    first for a while. ``num_ahead`` is the number of grants that were decided ahead, and given when
+    a batch ended, ``num_queries`` that of the queries that are under it now.
+    """
 
     policy: Policy
     at_once: int

@@ -18,8 +18,10 @@ WindowsHow: TypeAlias = Literal["direct", "panes", "fused", "log"]
 class SharingWay:
     """One way at one trigger; window latency is None if the profile does not contain it.
 
+    ``state_rows`` are rows of Spark's state, ``log_rows`` rows of partial windows in a store;
     ``rollups`` are windows that the log makes only for larger ones. ``saved_s`` is the mean batch
-    time of the direct query minus that of this way, in a range that depends on unprofiled costs.
+    time of the direct query at the same trigger minus that of this way, from ``saved_low_s`` to
+    ``saved_high_s`` depending on costs that the profile does not contain.
     """
 
     how: WindowsHow = field(metadata={"then": {"pays": "pays"}})
@@ -88,6 +90,7 @@ class SharingGain(Result):
 
     @property
     def apart_ratio(self) -> float:
+        """Total utilisation of all queries, if each runs separately."""
         return sum(query.utilization_ratio for query in self.queries)
 
     @property

@@ -14,12 +14,13 @@ from headway.limits import MOST_CORES, MOST_INT, MOST_LONG, MOST_PARTITIONS
 class Coalescing:
     """How adaptive execution merges small shuffle partitions: Spark's rule for a stage's tasks.
 
-    A task should have ``advisory_bytes`` (``spark.sql.adaptive.advisoryPartitionSizeInBytes``), and
-    has at least ``smallest_bytes`` (``spark.sql.adaptive.coalescePartitions.minPartitionSize``).
+    Per row that enters the stage it reads ``exchange_bytes_per_row`` from the exchange. A task
+    should have ``advisory_bytes`` (``spark.sql.adaptive.advisoryPartitionSizeInBytes``), and has at
+    least ``smallest_bytes`` (``spark.sql.adaptive.coalescePartitions.minPartitionSize``).
     ``parallelism`` is the number of tasks that it aims at, where they reach the least size; None:
-    one for each core, of which a slot has ``task_cpus``. ``initial_partitions`` are those before
-    merging (``spark.sql.adaptive.coalescePartitions.initialPartitionNum``), if they are not the
-    shuffle partitions.
+    one for each core, of which a slot has ``task_cpus``. ``initial_partitions`` are the partitions
+    before merging, if they are not the shuffle partitions
+    (``spark.sql.adaptive.coalescePartitions.initialPartitionNum``).
 
     >>> rule = Coalescing(exchange_bytes_per_row=100.0, advisory_bytes=2**26, smallest_bytes=2**20)
     >>> rule.aimed_tasks(num_slots=8), rule.most_tasks(shuffle_partitions=64)
@@ -53,9 +54,11 @@ class Coalescing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DefaultParallelism:
-    """Spark's default parallelism: ``spark.default.parallelism``, or one for each core.
+    """Spark's default parallelism: one for each core, unless it is set.
 
-    Where cores decide, it is ``at_least`` 2 on a cluster, 1 in local mode.
+    ``stated`` is what ``spark.default.parallelism`` sets it to. Where cores decide, it is
+    ``at_least`` 2 on a cluster, 1 in local mode, with ``cores_per_slot_ratio`` cores for each task
+    that runs at the same time.
 
     >>> DefaultParallelism().number(num_slots=4), DefaultParallelism(stated=3).number(num_slots=4)
     (4, 3)
@@ -80,10 +83,12 @@ class DefaultParallelism:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileSplits:
-    """Spark's rule for tasks that read files: small ones are packed, large ones may be split.
+    """Spark's rule for the tasks that read files: small ones are packed, large ones may be split.
 
-    ``max_split_bytes`` and ``open_cost_bytes`` are ``spark.sql.files.maxPartitionBytes`` and
-    ``spark.sql.files.openCostInBytes``. Compressed text and some formats cannot be split.
+    ``file_rows`` and ``file_bytes`` are the mean content of a file, ``max_split_bytes`` and
+    ``open_cost_bytes`` are ``spark.sql.files.maxPartitionBytes`` and
+    ``spark.sql.files.openCostInBytes``. ``splits_files`` says whether several tasks may read a
+    file, as compressed text and some formats do not allow.
     """
 
     file_rows: float
@@ -103,7 +108,10 @@ class FileSplits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordSplits:
-    """Kafka's ``maxRecordsPerPartition``: a task for so many rows of each partition with rows."""
+    """Kafka's ``maxRecordsPerPartition``: a task for ``max_records`` rows of each topic partition.
+
+    ``topic_partitions`` are those that have rows.
+    """
 
     topic_partitions: int
     max_records: int

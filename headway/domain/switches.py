@@ -40,7 +40,10 @@ class Switch(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SwitchSetting:
-    """What turns a switch, and the ``caution`` of what is given up for it, if anything is."""
+    """What turning a switch takes: Spark's settings, or options of the query's writer.
+
+    ``caution`` is what is given up for it, as a clause; empty if nothing is.
+    """
 
     switch: Switch
     label: str

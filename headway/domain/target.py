@@ -28,7 +28,10 @@ class Metric(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Burst:
-    """A higher rate for a while, once or again and again, ``every_s`` from start to start.
+    """A higher rate for a while, once or again and again.
+
+    ``rate_per_s`` is the total input rate while it lasts, ``length_s`` how long that is, and
+    ``every_s`` from the start of one to the start of the next; None means once.
 
     >>> Burst.parse("150k/s for 2m every 1h")
     Burst(rate_per_s=150000.0, length_s=120.0, every_s=3600.0)
@@ -90,7 +93,16 @@ class Burst:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    """A latency target: the quantile, or with None the mean, of a latency is within a limit.
+    """A latency target.
+
+    Parameters
+    ----------
+    metric : Metric
+        Tuple latency by default.
+    quantile : float in (0, 1) or None
+        The quantile of the target; None is the mean.
+    limit_s : float, > 0
+        The limit [s].
 
     >>> Target.parse("p99 <= 3s")
     Target(metric=<Metric.TUPLE: 'tuple'>, quantile=0.99, limit_s=3.0)
@@ -190,7 +202,10 @@ class DuringBurst:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CatchUp:
-    """A target for recovery: after an outage or a burst, batches are soon of their usual size.
+    """A target for recovery: the backlog of an outage or a burst is processed in time.
+
+    ``limit_s`` is from the end of it until batches are back to their usual size, ``after`` is how
+    long nothing was read [s], or the burst.
 
     >>> CatchUp.parse("catch_up <= 15m after 30m")
     CatchUp(limit_s=900.0, after=1800.0)

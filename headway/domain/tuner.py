@@ -35,7 +35,11 @@ class Phase(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TunerChange:
-    """A change as written before it is made: absolute settings, and starts that failed."""
+    """A change as written to the file before it is made; both settings are absolute.
+
+    ``began_s`` and ``deadline_s`` are instants since 1970. ``num_tries`` counts starts of the
+    query at ``then`` that failed.
+    """
 
     number: int
     kind: ChangeKind
@@ -51,7 +55,11 @@ class TunerChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangeOutcome:
-    """Outcome of a change: ``applied``, ``verified``, ``missed``, ``failed`` or ``restored``."""
+    """Outcome of a change: one line of the log.
+
+    ``event`` is ``applied``, ``verified``, ``missed``, ``failed`` or ``restored``; ``at_s`` an
+    instant since 1970. ``duration_s`` and ``late_ratio`` are of the batches that judged it.
+    """
 
     event: str
     at_s: float
@@ -63,7 +71,10 @@ class ChangeOutcome:
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class ExplainedChange(Result):
-    """A logged change with its outcome; without a proposal if it goes back or repartitions."""
+    """A logged change with its alternatives and its outcome.
+
+    ``proposal`` is None for changes without a forecast: going back, other partitions.
+    """
 
     result_kind = "explained-change"
     change: TunerChange
@@ -94,14 +105,15 @@ class LateBin:
 class TunerState:
     """Everything that a tuner needs to continue after it was killed.
 
-    ``original`` is the setting before its first change, ``last_good`` the last one that met its
-    expectation; ``root`` is the checkpoint. ``change`` is being made, or verified.
+    ``profile_hash`` and ``target`` identify its profile and target, ``original`` is the setting
+    before its first change, ``last_good`` the last one that met its expectation; ``root`` is the
+    checkpoint. ``change`` is the change that is being made, or verified after it was made.
     ``changes_late_s`` are the seconds of arrivals that the last changes of each kind made late,
-    ``pauses_s`` how long they paused the query, oldest first. ``spent_executor_s`` are requested,
-    by the beginnings of hours. ``daily_per_s`` are the input rates of the last days by slots of
-    five minutes since 1970, ``calms_s`` how long numbers of executors were enough, the last times,
-    oldest first, and ``returns_late_s`` the late seconds until they were left for more since the
-    rate required it.
+    ``pauses_s`` how long they paused the query, oldest first. ``spent_executor_s`` are the
+    executor-seconds that were requested, by the beginnings of hours.
+    ``daily_per_s`` are the input rates of the last days by slots of five minutes since 1970,
+    ``calms_s`` how long numbers of executors were enough, the last times, oldest first, and
+    ``returns_late_s`` the late seconds until they were left for more since the rate required it.
     """
 
     schema: str = TUNER_SCHEMA
@@ -134,6 +146,7 @@ class TunerState:
     why: str = ""
 
     def is_blocked(self, now: Configuration, then: Configuration, at_s: float) -> bool:
+        """Whether a change was undone not long ago."""
         return any(
             (blocked_change.now, blocked_change.then) == (now, then)
             and at_s < blocked_change.until_s

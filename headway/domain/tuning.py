@@ -20,9 +20,17 @@ class QuerySetting:
     """The setting that a user's function must apply to the query that it starts.
 
     ``build(spark, setting)`` reads its source with ``setting.reader_options``, starts the query
-    with ``.trigger(**setting.trigger)`` and ``checkpointLocation`` ``setting.checkpoint``, unless
-    it is None, and returns it. The shuffle partitions are set on the session before. ``rate_per_s``
-    is for sources that can replay rows at any rate.
+    with ``.trigger(**setting.trigger)`` and ``checkpointLocation`` ``setting.checkpoint``, and
+    returns it. The shuffle partitions are set on the session before it is called.
+
+    Parameters
+    ----------
+    configuration : Configuration
+        Trigger, shuffle partitions and rate limit, on the slots of the session.
+    rate_per_s : float or None
+        The requested input rate, for a source that can replay rows at any rate [rows/s].
+    checkpoint : str or None
+        A folder for this run only; None if the query keeps its own checkpoint.
 
     >>> setting = QuerySetting(
     ...     configuration=Configuration(
@@ -45,6 +53,7 @@ class QuerySetting:
 
     @property
     def trigger(self) -> dict[str, str]:
+        """For ``DataStreamWriter.trigger``."""
         return {"processingTime": spark_trigger_text(self.configuration.trigger_s)}
 
     @property
@@ -55,6 +64,7 @@ class QuerySetting:
 
     @property
     def shuffle_partitions(self) -> int:
+        """What ``spark.sql.shuffle.partitions`` is set to."""
         return self.configuration.shuffle_partitions
 
 
@@ -62,7 +72,8 @@ class QuerySetting:
 class Explored(Result):
     """Result of an exploration; its recordings, state and profile are in ``folder``.
 
-    ``width_ratio`` is half the 90% interval of the latency over its middle, inf without one.
+    ``plan`` answers the question, ``width_ratio`` is half the 90% interval of the latency in
+    question over its middle, inf if none can be quoted; ``spent_s`` is how long the runs took.
     """
 
     result_kind = "explored"

@@ -108,7 +108,11 @@ class WindowSet:
 
     @classmethod
     def parse(cls, texts: Sequence[str]) -> WindowSet:
-        """Windows from texts as :meth:`WindowSpec.parse` reads them, or an InputError."""
+        """Windows from texts as :meth:`WindowSpec.parse` reads them, in any order.
+
+        Raises InputError if a text is no window, there is none, two have the same size, or there
+        are too many panes.
+        """
         try:
             return cls.of(WindowSpec.parse(text) for text in texts)
         except ValueError as error:

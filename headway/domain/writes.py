@@ -53,11 +53,13 @@ class PlannedWrites:
     """Files of a query at its planned setting, and the requests and the space that they take.
 
     ``checkpoint_files_per_batch`` are files of offsets, commits and state. What is unknown is None:
-    ``sink_files_per_batch`` if the log does not show them, the requests without a store, their cost
-    without a price. ``files_per_hour`` are all that are known. Of ``requests_per_hour``, those
-    charged as writes, ``lists_per_hour`` list a folder or look for a file; they cost
-    ``cost_per_hour``. ``kept_bytes`` are those of the state that the checkpoint keeps,
-    ``sink_log_bytes_per_day`` the growth of the log of a file sink.
+    ``sink_files_per_batch`` if the log does not show what the sink writes, the requests without a
+    store, their cost without a price. ``files_per_hour`` are those of the checkpoint and, as far as
+    known, of the sink. All follow the trigger interval. ``requests_per_hour`` are those charged as
+    writes, of which ``lists_per_hour`` list a folder or look for a file; they cost
+    ``cost_per_hour``. ``kept_bytes`` are those of the state that the checkpoint keeps, None if the
+    log does not show its size, and ``sink_log_bytes_per_day`` those by which the log of a file sink
+    grows.
     """
 
     batches_per_hour: float

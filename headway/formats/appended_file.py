@@ -13,9 +13,9 @@ from headway.errors import InputError
 class AppendedFile:
     """An open file at whose end lines are written; made if missing, locked until it is closed.
 
-    The system releases the lock with its process; file systems without locks do without. ``mode``
-    are the permissions of a new file, from which the umask takes. Raises InputError if another
-    writer has it open; else OSError.
+    The system releases the lock with its process, however that ends. File systems without locks do
+    without. ``mode`` are the permissions of a new file, from which the umask takes. Raises
+    InputError if another writer, of this process or another one, has it open; else OSError.
     """
 
     def __init__(self, path: Path, mode: int = 0o666) -> None:

@@ -1,7 +1,8 @@
 """Predictions and plans as JSON for other programs.
 
-Keys are a contract: none is renamed or removed within a schema version. Those that mean the same
-are the same for each kind of job; ``trigger_s`` is also a batch interval and a batch length.
+The keys are a contract: keys may be added, but none is renamed or removed within a schema version.
+Keys that mean the same are the same for each kind of job; ``trigger_s`` is also the batch interval
+of DStreams and the batch length of Real-Time Mode.
 """
 
 from __future__ import annotations
@@ -42,9 +43,11 @@ def result_json(result: Result, /, **first: object) -> dict[str, object]:
 
 
 def prediction_json(prediction: Prediction) -> dict[str, object]:
-    """As `result_json`, without latencies if the setting is not stable, or too close to saturation.
+    """A prediction as data for :func:`json_text`.
 
-    So is every single number None that is unbounded, for instance the upper end of an interval.
+    Numbers have six significant digits. The latencies are None if the setting is not stable, or too
+    close to saturation to predict them, which ``findings`` then say; so is every single number that
+    is unbounded, for instance the upper end of an interval.
     """
     if prediction.is_quotable:
         return result_json(prediction)
@@ -54,11 +57,15 @@ def prediction_json(prediction: Prediction) -> dict[str, object]:
 
 
 def plan_json(plan: AnyAnswer) -> dict[str, object]:
-    """The plan of a query, or of a job that ends, as `result_json`."""
+    """A plan of any job as data for :func:`json_text`."""
     return deadline_json(plan) if plan.ends else stream_json(plan)
 
 
 def stream_json(plan: StreamAnswer) -> dict[str, object]:
+    """A plan with its prediction as data for :func:`json_text`.
+
+    Numbers are rounded as in a prediction, except for requested ones: targets, rate, confidence.
+    """
     return {
         **result_json(plan, feasible=plan.feasible, **data_of(_OWN_PARTS)),
         "target": {"text": str(plan.target), **data_of(plan.target, EXACT)},

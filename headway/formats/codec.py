@@ -68,6 +68,8 @@ FOR_PEOPLE = Form(infinity="refused", for_people=True)
 def data_of(value: object, form: Form = RESULT, route: Route = ()) -> Any:
     """Dataclasses as mappings, tuples as lists, enums as their values, at ``route`` of a file.
 
+    A number that is not finite is a ValueError if the form refuses it.
+
     >>> from headway.domain import Interval
     >>> data_of((Interval(low=1 / 3, high=float("inf")),))
     [{'low': 0.333333, 'high': None}]
@@ -132,6 +134,7 @@ def _path(field: Field[Any]) -> tuple[str, ...] | None:
 
 
 def _is_left_out(field: Field[Any], value: object) -> bool:
+    """Whether it is a default that need not be written."""
     if isinstance(value, bool | int | float | str):
         return False
     if field.default_factory is not MISSING:
@@ -178,7 +181,9 @@ def plain_data(noun: object) -> Any:
 
 
 def validate(document: Document, noun: type[T]) -> T:
-    """What a document for people describes, of strict types, or an InputError on all its faults.
+    """What a document for people describes; types are strict: no ``"2"`` for 2, no ``2.0`` for 2.
+
+    Raises InputError with a line per fault of the file: position, path, what was expected.
 
     >>> from headway.domain import RowsLaw
     >>> from headway.formats.yaml_document import parse_document

@@ -1,4 +1,7 @@
-"""Decisions as events with their reasons: through Python's logging, and as lines of JSON."""
+"""Decisions as events with their reasons: through Python's logging, and as lines of JSON.
+
+Whoever decides says so once. Without a handler that takes them, events cost nothing.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,10 @@ _FACTS = "headway_facts"
 
 
 def tell_event(source: str, event: str, why: str, /, **facts: object) -> None:
-    """Report a decision: who decided, what, why, and the numbers that it rests on. Never fails."""
+    """Report a decision: who decided, what, why, and the numbers that it rests on.
+
+    It never fails: whatever a handler does, the query goes on.
+    """
     if not EVENTS.isEnabledFor(logging.INFO):
         return
     fields = {"source": source, "event": event, "why": redact(why), **facts}
@@ -54,6 +60,7 @@ class EventFile(logging.Handler):
         self.close()
 
     def emit(self, record: logging.LogRecord) -> None:
+        """Write one event; what is no event of Headway's is passed over."""
         facts = getattr(record, _FACTS, None)
         if facts is None or self._file is None:
             return

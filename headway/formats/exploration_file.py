@@ -42,7 +42,10 @@ class ExploredRun:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExplorationState:
-    """Everything that an exploration needs to continue; ``queue`` are the settings of the block."""
+    """Everything that an exploration needs to continue after it was killed.
+
+    ``queue`` are the settings of the block that is being run, in their random order.
+    """
 
     rate_per_s: float
     target: str
@@ -56,6 +59,7 @@ class ExplorationState:
 
     @property
     def spent_s(self) -> float:
+        """Time that the runs took [s]."""
         return sum(run.duration_s for run in self.runs)
 
 
@@ -72,7 +76,10 @@ def save_state(state: ExplorationState, path: Path) -> None:
 
 
 def load_state(path: Path, question: ExplorationState) -> ExplorationState:
-    """The state in a file, by default a new one for the question; an InputError if of another."""
+    """The state in a file, or a new one for the question if there is none.
+
+    Raises InputError if the file is not the state of an exploration, or that of another question.
+    """
     if not path.exists():
         return question
     data = read_json(path, expected=_EXPECTED)

@@ -31,7 +31,9 @@ _NOUNS: Mapping[str, type[domain.Backtest | domain.Playback | domain.Prediction]
 
 
 def load_plan(path: str | Path) -> domain.StreamAnswer:
-    """A plan of a query as ``headway plan --json`` printed it, or an InputError with a position.
+    """A plan of a streaming query as it was printed by ``headway plan --json``.
+
+    Raises InputError if the file cannot be read or is no such plan; names the position in it.
 
     >>> load_plan("no/such/plan.json")
     Traceback (most recent call last):
@@ -48,7 +50,10 @@ def load_any_plan(path: str | Path) -> domain.AnyAnswer:
 
 
 def load_result(path: str | Path) -> AnyResult | Sheet:
-    """A result from the JSON of its command, or only the sheet in it, or an InputError."""
+    """A result from the JSON of its command, or the sheet in it if it is read for nothing else.
+
+    Raises InputError if the file cannot be read or is none of these; names the position in it.
+    """
     name = str(path)
     text = read_whole_text(Path(path), expected=_RESULT, largest_bytes=_MOST_BYTES)
     data = parse_json(text, name=name, expected=_RESULT)

@@ -1,6 +1,7 @@
 """How often each key occurs, from a file that a user's own count wrote.
 
-CSV with a column ``key`` and a column ``count`` (or ``share``), or JSON lines with these names.
+The file is CSV with a column ``key`` and a column ``count`` (or ``share``), or JSON lines with
+these names, as ``df.write.json`` writes them. Other columns are ignored, and so are empty lines.
 """
 
 from __future__ import annotations

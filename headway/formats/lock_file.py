@@ -33,11 +33,14 @@ _HEADING = (
 class Locked:
     """What was planned for one streaming job when the lock was written.
 
-    ``promises`` are compared, not ``targets``, and missing in locks of earlier versions. The mean
-    ``batch_duration_s`` was predicted for these settings, ``phases_s`` split the mean latency.
-    ``core_speed_ratio`` is present if cores are not as fast as the profiled ones, ``from_start`` if
-    the plan is for batches of a fresh JVM. Jobs of any kind are compared by ``cost`` and
-    ``planned_s``; ``cost_of`` and ``planned_of`` say of what these are.
+    ``targets`` are for people; ``promises`` are compared, and missing in locks of earlier versions.
+    ``batch_duration_s`` is the mean that its profile predicted for these settings at
+    ``rate_per_s``, ``phases_s`` how the mean latency was split. ``kept_probability`` is that of its
+    targets, ``verdict`` the verdict at the confidence of the plan. ``core_speed_ratio`` is present
+    if cores are not as fast as the profiled ones, ``from_start`` if the plan is for batches of a
+    fresh JVM, ``requests_cost_per_hour`` if write requests have a price. ``currency`` is
+    that of the prices, if known. Jobs of any kind are compared by ``cost`` and ``planned_s``;
+    ``cost_of`` and ``planned_of`` say of what these are.
     """
 
     ends: ClassVar[Literal[False]] = False
@@ -86,7 +89,12 @@ class Locked:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LockedBatch:
-    """What was planned for one batch job when the lock was written, as of `Locked`."""
+    """What was planned for one batch job when the lock was written, as of `Locked`.
+
+    ``run_time_s`` is the mean that its profile predicted for the locked executors, on cores that
+    are ``core_speed_ratio`` times as fast as the profiled ones. ``backlog_rows`` are what a
+    streaming query reads in a run.
+    """
 
     ends: ClassVar[Literal[True]] = True
     cost_of: ClassVar[str] = "per run"
@@ -142,7 +150,10 @@ def lock_beside(spec: str | Path) -> Path | None:
 
 
 def save_lock(found: Lock, path: str | Path) -> None:
-    """Write a lock in one step; a HeadwayError if the file cannot be written."""
+    """Write a lock in one step: readers see the old one or the complete new one.
+
+    Raises HeadwayError if the file cannot be written.
+    """
     from headway.formats.text_file import write_text
     from headway.formats.yaml_text import yaml_text
 

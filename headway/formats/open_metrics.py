@@ -17,7 +17,10 @@ _PREFIX = "headway_"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Metric:
-    """A metric of one name: what it says, and its value for each combination of labels."""
+    """A metric of one name: what it says, and its value for each combination of labels.
+
+    The name of a counter has no ``_total``, which its samples have.
+    """
 
     name: str
     about: str
@@ -26,6 +29,7 @@ class Metric:
 
     @property
     def sample_name(self) -> str:
+        """The name by which its values are queried."""
         return f"{self.name}_total" if self.kind == "counter" else self.name
 
 
@@ -47,12 +51,17 @@ def open_metrics_text(metrics: Iterable[Metric]) -> str:
 
 
 def prometheus_text(metrics: Iterable[Metric]) -> str:
-    """Metrics in Prometheus's own format, where a counter is named as its samples are."""
+    """Metrics in Prometheus's own format, which collectors of text files read.
+
+    Here the name of a counter is that of its samples.
+    """
     return "".join(f"{line}\n" for line in _lines(metrics, is_open=False))
 
 
 def spark_lines(metrics: Iterable[Metric]) -> str:
-    """Metrics as Spark's sinks take them, a line each: name with values of labels, tab, value.
+    """Metrics by names as Spark's sinks take them, a line each: name, tab, value.
+
+    A name has the values of its labels behind dots; what is no letter or digit is an underscore.
 
     >>> samples = (((("query", "my orders"),), 0.25),)
     >>> spark_lines([Metric(name="headway_gate_wait_mean_seconds", about="", samples=samples)])

@@ -1,4 +1,8 @@
-"""Files that people or Headway wrote, read strictly; what is wrong is refused with its position."""
+"""Files that people or Headway wrote, read strictly: limits of size, depth, encoding and numbers.
+
+Every file of Headway's own is read here, so that a damaged or hostile one is refused in a sentence
+with its position, whatever it contains. Files of Spark are read by the profiler.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +38,10 @@ def read_text(path: Path, *, expected: str, largest_bytes: int = _LARGEST_FILE_B
 
 
 def read_whole_text(path: Path, *, expected: str, largest_bytes: int = _LARGEST_FILE_BYTES) -> str:
-    """The complete text of a file, or an InputError if it is empty, too large or no UTF-8."""
+    """The complete text of a file that people or Headway wrote.
+
+    Raises InputError if there is no such file, it cannot be read, is empty, too large, or no UTF-8.
+    """
     name = one_line(path)
     try:
         data = read_bytes(path, largest_bytes + 1)
@@ -60,7 +67,10 @@ def read_whole_text(path: Path, *, expected: str, largest_bytes: int = _LARGEST_
 
 
 def read_bytes(path: Path, most_bytes: int) -> bytes:
-    """The beginning of a file, or of what comes from a pipe, unless it is silent: an OSError."""
+    """The beginning of a file; of a pipe what comes, until it is silent for ten seconds.
+
+    Raises OSError if it cannot be read, or nothing comes; ValueError for an impossible name.
+    """
     handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0))
     try:
         mode = os.fstat(handle).st_mode
@@ -115,9 +125,11 @@ def read_json(
 
 
 def parse_json(text: str, *, name: str, expected: str, has_infinity: bool = False) -> Any:
-    """The data of a JSON text, called ``name`` in messages; with ``has_infinity`` as Python has it.
+    """The data of a JSON text.
 
-    An InputError with the position if it is nested too deeply, or nobody can use or print it.
+    Messages call it ``name``, and say what was ``expected``. With ``has_infinity`` a number may be
+    infinite, as Python writes it. Raises InputError if it is no JSON, nested too deeply, or has a
+    number or a text that nobody can calculate with or print; with its position.
 
     >>> parse_json('{"rate": [NaN]}', name="a.json", expected="rates")
     Traceback (most recent call last):

@@ -23,7 +23,13 @@ _OF_BATCH_JOBS = ". A batch job has a deadline: headway plan PROFILE --target 'd
 
 
 def load_profile(path: str | Path) -> JobProfile:
-    """Read a job profile, or raise an InputError with a line per fault and its position.
+    """Read a job profile.
+
+    Raises
+    ------
+    InputError
+        If it cannot be read, is no profile, or not one of this version. The message has one line
+        per fault, with line and column where there is one.
 
     >>> load_profile("no/such/profile.yaml")
     Traceback (most recent call last):
@@ -47,7 +53,11 @@ def load_any_profile(path: str | Path) -> JobProfile | ApplicationProfile:
 
 
 def dump_profile(profile: JobProfile | ApplicationProfile) -> str:
-    """The text of a profile's file, or a ValueError if a number is infinite or not a number."""
+    """The text of a profile's file; reading it and dumping again gives the same text.
+
+    Numbers are rounded to six significant digits, so that small changes make small differences.
+    Raises ValueError if a number of the profile is infinite or not a number.
+    """
     # Imported here: who loads does not write.
     from headway.formats.yaml_text import yaml_text
 
@@ -55,7 +65,13 @@ def dump_profile(profile: JobProfile | ApplicationProfile) -> str:
 
 
 def save_profile(profile: JobProfile | ApplicationProfile, path: str | Path) -> None:
-    """Write a profile's file in one step, or raise a HeadwayError if it cannot be written."""
+    """Write a profile's file in one step: readers see the old file or the complete new one.
+
+    An existing file is replaced; a device or pipe is written to as it is.
+
+    Raises HeadwayError if the file cannot be written; ValueError if a number of the profile is
+    infinite or not a number.
+    """
     # Imported here: who loads does not write.
     from headway.formats.text_file import write_text
 

@@ -49,9 +49,10 @@ _MOST_LINES = 1_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WrittenTrace:
-    """A trace file, called ``name`` in messages: each rate starts at a time since the first line.
+    """The content of a trace file; messages call it ``name``.
 
     ``since_midnight_s`` is the time of day of the first line, for seconds and durations as written.
+    Each of ``rates_per_s`` starts at one of ``times_s``, which are counted from the first line.
     """
 
     name: str
@@ -60,7 +61,10 @@ class WrittenTrace:
     rates_per_s: tuple[float, ...]
 
     def to_simulate(self, length_s: float | None = None) -> RateTrace:
-        """The trace until its last line, or for ``length_s`` with its last rate."""
+        """The trace to simulate: until its last line, or for ``length_s``; the last rate continues.
+
+        Raises InputError if it has one line and no length, or no rate above 0.
+        """
         if length_s is None and len(self.times_s) < 2:
             raise InputError(
                 f"{self.name}: one line of rates, and the last line is where a trace ends; "

@@ -22,7 +22,11 @@ NUMBER_VARIABLE = "HEADWAY_SETTING_NUMBER"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GivenSetting:
-    """Setting to run at; another ``number`` asks to stop, if it ``may_cut`` within a batch."""
+    """Setting at which the application is to run; another ``number`` asks it to stop.
+
+    ``recording`` is the file for its recording; ``may_cut`` says whether it may stop within a
+    batch. ``is_withdrawn`` withdraws the request with this number.
+    """
 
     schema: str = SETTING_SCHEMA
     number: int
@@ -43,11 +47,16 @@ def alive_file(path: Path) -> Path:
 
 
 def save_setting(setting: GivenSetting, path: Path) -> None:
+    """Write it whole or not at all."""
     text = json.dumps(data_of(setting, STATE), indent=1)
     write_text(path, text + "\n", label="the setting")
 
 
 def load_setting(path: Path) -> GivenSetting:
+    """The setting in a file.
+
+    Raises InputError if there is none.
+    """
     try:
         return noun_of(read_json(path, expected=_EXPECTED), GivenSetting, STATE)
     except InputError as error:
@@ -58,12 +67,16 @@ def load_setting(path: Path) -> GivenSetting:
 
 
 def save_answer(path: Path, *, number: int, why: str | None, no_gap: bool = False) -> None:
+    """Answer that the query has stopped for setting ``number``, or why not."""
     answer = {"number": number, "why": why, "no_gap": no_gap}
     write_text(answer_file(path), json.dumps(answer), label="the answer")
 
 
 def load_answer(path: Path, number: int) -> tuple[str | None, bool] | None:
-    """Why a request was refused, if it was, and if for want of a gap; None without an answer."""
+    """Why the request of a number was refused, None if it was not, and whether for want of a gap.
+
+    None as long as there is no answer.
+    """
     try:
         answer = read_json(answer_file(path), expected="an answer")
     except InputError:

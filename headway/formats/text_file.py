@@ -19,10 +19,10 @@ _STANDARD = {"stdin": 0, "stdout": 1, "stderr": 2}
 def write_text(path: str | Path, text: str, *, label: str, only_new: bool = False) -> None:
     """Write a file completely or not at all.
 
-    An existing file is replaced by one of the same mode, owner and group, as far as possible,
-    behind a link its target. A device, pipe or stream is written to directly. Raises HeadwayError
-    if it cannot be written; InputError if the path exists, even as a dangling link, and
-    ``only_new`` was given.
+    An existing file is replaced by one of the same mode, owner and group, as far as the system
+    allows; it must be writable. A link stays, and its target is replaced. A device, pipe or stream
+    is written to directly. ``only_new`` refuses an existing path, including a dangling link. Raises
+    HeadwayError if it cannot be written; InputError if the path exists and ``only_new`` was given.
     """
     data = text.encode()
     try:

@@ -51,6 +51,7 @@ def switch_word(state: Path) -> str | None:
 
 
 def is_locked(state: Path) -> bool:
+    """Whether a tuner holds a state file, according to its lock."""
     try:
         silent_s = time.time() - lock_file(state).stat().st_mtime
     except FileNotFoundError:
@@ -69,6 +70,7 @@ def lock_file(state: Path) -> Path:
 
 
 def profile_hash(profile: JobProfile) -> str:
+    """Identification of the profile that a state was made with."""
     return hashlib.sha256(dump_profile(profile).encode()).hexdigest()[:16]
 
 
@@ -99,7 +101,10 @@ def load_tuner(path: Path) -> tuner.TunerState | None:
 
 
 class TunerLock:
-    """The tuner of a state file: a lock beside it, with a heartbeat, or a TunerLockedError."""
+    """One tuner per state file: a lock beside it, with a heartbeat.
+
+    Raises TunerLockedError if another tuner holds it.
+    """
 
     def __init__(self, state: Path) -> None:
         self._path = lock_file(state)
@@ -107,7 +112,11 @@ class TunerLock:
         self._take()
 
     def beat(self) -> None:
-        """Renew the heartbeat, or raise a TunerLockedError if another one has taken over."""
+        """Renew the heartbeat of this tuner; to be called every few seconds.
+
+        Raises TunerLockedError if another tuner has taken over, because this one was silent for too
+        long.
+        """
         if self._holder() != self._mine:
             raise TunerLockedError(
                 f"{self._path}: another tuner took over, since this one was silent for more than "
@@ -117,6 +126,7 @@ class TunerLock:
             os.utime(self._path)
 
     def release(self) -> None:
+        """Release it, if it is still held; may be repeated."""
         if self._holder() == self._mine:
             self._path.unlink(missing_ok=True)
 
@@ -182,7 +192,10 @@ def _is_there(pid: int) -> bool:
 
 
 def append_audit(path: Path, entry: Mapping[str, object]) -> None:
-    """Add a line to the log, before anything is done about it, or raise a HeadwayError."""
+    """Add a line to the log; it is handed to the system before anything is done about it.
+
+    Raises HeadwayError if it cannot be written.
+    """
     fields = data_of(entry, STATE)
     line = json.dumps({"at_s": round(time.time(), 3), **fields})
     try:
@@ -212,7 +225,10 @@ def _tell(fields: Mapping[str, Any]) -> None:
 
 
 def read_audit(path: Path) -> list[dict[str, object]]:
-    """Decisions of a tuner, the oldest first, without an interrupted line, or an InputError."""
+    """Decisions of a tuner, the oldest first; a line that a crash interrupted is left out.
+
+    Raises InputError if it cannot be read, or is no text.
+    """
     if not path.exists() or (path.is_file() and not path.stat().st_size):
         return []
     expected = "the log of a tuner"
@@ -225,7 +241,11 @@ def read_audit(path: Path) -> list[dict[str, object]]:
 
 
 def explained_change(path: Path, number: int) -> tuner.ExplainedChange:
-    """A change by its number in the log of a tuner, with its reason and outcome, or InputError."""
+    """A change that a tuner made, by its number in the log: its reason and its outcome.
+
+    Raises InputError if the file is not the log of a tuner, or has no such change; names those that
+    it has.
+    """
     lines = _decisions(path)
     numbers = [_number_of(line) for line in lines]
     line_indices = [index for index, line_number in enumerate(numbers) if line_number == number]

@@ -1,6 +1,8 @@
 """The YAML that Headway itself writes, read without PyYAML, which takes longer to load than to use.
 
-Anything else, even a comment between lines, is left to :mod:`headway.formats.yaml_document`.
+Only the form of such files is read: mappings and lists in blocks, lists and mappings of scalars on
+one line, and scalars that are plain or in quotes. Whatever else a file contains, even a comment
+between its lines, is left to :mod:`headway.formats.yaml_document`, and so is everything wrong.
 """
 
 from __future__ import annotations
@@ -26,6 +28,8 @@ class _OtherFormError(Exception):
 
 def written_data(text: str, plain_scalar: Callable[[str], Any]) -> Any:
     """The data of a text in the form in which Headway writes; None if its form is another one.
+
+    ``plain_scalar`` is what an unquoted scalar means.
 
     >>> written_data("job:\\n- {name: 'a: b', rows: 8}\\n- [x, y z]\\nrate: 5/s\\n", str)
     {'job': [{'name': 'a: b', 'rows': '8'}, ['x', 'y z']], 'rate': '5/s'}

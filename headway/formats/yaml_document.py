@@ -1,7 +1,9 @@
 """YAML text to plain data with the position of each value in the file.
 
-The subset is narrow on purpose: one document, text keys, no tags, no anchors; unquoted scalars as
-of YAML 1.2. Events are read since composing nodes recurses in C: a file of brackets would crash.
+The supported subset is narrow on purpose: one document, text keys, no tags, no anchors. Unquoted
+scalars follow YAML 1.2, so ``on`` is text, ``1e3`` is a number and ``1:30`` is not one. The text is
+read as events with a separate stack: composing nodes recurses in C, so a file of opening brackets
+would crash the interpreter.
 """
 
 from __future__ import annotations
@@ -143,9 +145,10 @@ def faults_text(faults: Sequence[Fault]) -> str:
 
 
 def parse_document(text: str, *, name: str) -> Document:
-    """Read one YAML document, or raise an InputError if that is impossible.
+    """Read one YAML document.
 
-    Repeated keys and tags are in ``Document.faults``.
+    Raises InputError if the text is not YAML, or uses an unsupported feature that cannot be
+    skipped. Repeated keys and tags do not raise: they are in ``Document.faults``.
 
     >>> parse_document("rate: 1e3\\non: 1:30", name="job.yaml").root
     {'rate': 1000.0, 'on': '1:30'}

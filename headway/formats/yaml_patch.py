@@ -1,7 +1,8 @@
 """Change values in a YAML file and nothing else: all other bytes stay the same.
 
-Texts are inserted at the positions of nodes. If the result, read back, does not contain the
-requested values and all others unchanged, there is no patch.
+The file is composed once to get the positions of its nodes; texts are then inserted at those
+positions, so that comments, order, quotes and indentation are never touched. The result is read
+back: if it does not contain the requested values and all others unchanged, there is no patch.
 """
 
 from __future__ import annotations
@@ -98,7 +99,8 @@ def patched(
     """The text with ``changes`` made below ``node``, a mapping in one of its documents.
 
     Items of a list are changed by a mapping whose keys are their places in it. Raises InputError if
-    a value is shared by an anchor or filled in by a template, or the result would not read back.
+    a value is shared by an anchor, so that a change would affect other places, or is filled in by a
+    template; or if the result, read back, would not contain the requested values.
 
     >>> text = "spec: # sizes\\n  cores: 2   # was 1\\n  image: 'a'\\n"
     >>> documents = documents_of(text, "a.yaml")

@@ -1,4 +1,8 @@
-"""Content of a YAML file as readers see it: noted before a patch, and compared afterwards."""
+"""Content of a YAML file as readers see it: noted before a patch, and compared afterwards.
+
+A patch inserts text at positions. To check that readers then find the intended values, and that
+nothing else has changed for them, the text is read once more.
+"""
 
 from __future__ import annotations
 

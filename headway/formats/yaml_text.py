@@ -13,7 +13,11 @@ _LINE_WIDTH = 100
 
 
 def yaml_text(noun: object) -> str:
-    """A dataclass as YAML, without defaults that are empty; a ValueError if a number is not finite.
+    """A dataclass as YAML: keys in the order of its fields, small leaves on one line.
+
+    Numbers are rounded to six significant digits, so that small changes make small differences.
+    Values that are missing or empty by default are left out. Raises ValueError if a number is
+    infinite or not a number: the file could not be read back.
 
     >>> from headway.domain import Arrivals
     >>> print(yaml_text(Arrivals(rate_per_s=1000 / 3)), end="")

@@ -1,4 +1,8 @@
-"""Declared figures -> profiles, without any run, for jobs that have no log yet."""
+"""Declared figures -> profiles, for jobs that have no log yet.
+
+The middle of each range is the expected value; the ranges are kept, and a plan uses their upper
+ends. The profile contains no invented run.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Declared figures of a batch job -> its profile: equal stages that follow each other.
 
-It has the cluster and times of a run with as many cores as the work occupies until the deadline,
-which a plan does not take as measured.
+The profile needs a cluster and times of its stages, so it has those of a run with as many cores as
+the work occupies until the deadline. A plan does not take them as measured.
 """
 
 from __future__ import annotations
@@ -35,7 +35,10 @@ def declared_application(
     end: str | None = None,
     work_ratio: float = 1.0,
 ) -> domain.ApplicationProfile:
-    """The profile for declared figures, with their ranges, or all as exact at ``mid`` or ``high``.
+    """The profile for declared figures.
+
+    Each figure is taken as exact at the ``end`` of its range, ``mid`` or ``high``; by default the
+    ranges are kept. ``work_ratio`` is its work over the declared work. [-]
 
     >>> from headway.spec.forms.quantities import Quantity
     >>> declared = DeclaredBatch(work_s=Quantity.exactly(36_000.0), num_tasks=400, num_stages=2)

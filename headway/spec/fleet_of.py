@@ -31,7 +31,8 @@ _KINDS_OF_JOBS = ("StreamingJob", "BatchJob", "QuerySchedule")
 class JobNeeds:
     """What one job needs: executors in each hour, by the speed of the node's cores.
 
-    None at a speed that meets no target, for the reason that ``why_none`` gives.
+    ``executors`` is None at a speed that meets no target; ``why_none`` gives the reason at a speed,
+    for jobs that are more than a size.
     """
 
     entry: FleetEntry
@@ -66,7 +67,10 @@ def fleet_members(
 
 
 def nodes_on_offer(plan: CapacityPlan, catalog: NodeCatalog) -> tuple[NodeEntry, ...]:
-    """The nodes that the plan may buy; an InputError if a pattern matches none of the catalogue."""
+    """The nodes that the plan may buy.
+
+    Raises InputError if a name or pattern matches no node of the catalogue.
+    """
     patterns = (
         *plan.node_types,
         *(pattern for pool in plan.pools for pattern in pool.node_types),
@@ -81,7 +85,10 @@ def nodes_on_offer(plan: CapacityPlan, catalog: NodeCatalog) -> tuple[NodeEntry,
 
 
 class FleetForm:
-    """A plan's file with its jobs' executors, or an InputError if those of a pool differ."""
+    """A plan's file and the sizes of its jobs' executors: a fleet without its needs.
+
+    Raises InputError if jobs that share a pool have executors of different sizes.
+    """
 
     def __init__(
         self, plan: CapacityPlan, nodes: Sequence[NodeEntry], needs: Sequence[JobNeeds]
@@ -136,7 +143,8 @@ class FleetForm:
         )
 
     def row(self, need: JobNeeds) -> tuple[Whole, Mask]:
-        """Executors in each hour, or own nodes, by supply: (S, 24); and where a job can run: (S,).
+        """Executors of a job in each hour, or its own nodes, for every supply: (S, 24); and where
+        it can run: (S,).
 
         Spare nodes for failures are kept in the hours in which the job has work. Its own nodes do
         not change within a period: its largest hour counts in all of them.
@@ -180,6 +188,7 @@ class FleetForm:
         )
 
     def _reach(self, entry: FleetEntry) -> Mask:
+        """The supplies in a job's pools and zones."""
         key = (entry.pools, entry.zones)
         if key not in self._within_reach:
             self._within_reach[key] = np.array(

@@ -39,7 +39,11 @@ def profile_of(name: str, job: StreamingJob | ScheduledJob) -> JobProfile:
 
 
 def ending_job_of(name: str, job: BatchJob) -> EndingJob:
-    """A job that ends, by the profile in its file or declared figures, or an InputError."""
+    """A job that ends: the profile from its file, or declared figures.
+
+    Raises InputError if the file is no profile, is that of a stream that did not end, or has
+    ``rows`` without being one.
+    """
     if job.profile is not None:
         deadline = Deadline(limit_s=job.deadline_s)
         return ending_job(load_any_profile(job.profile), deadline, job.rows)
@@ -63,7 +67,10 @@ def cluster_of(job: StreamingJob | BatchJob) -> Cluster | None:
 
 
 def node_of(cluster: Cluster) -> NodeEntry:
-    """The node of a cluster, in Headway's own catalogue if it is a name, or an InputError."""
+    """The node of a cluster; a name is looked up in the catalogue that comes with Headway.
+
+    Raises InputError if there is no such node.
+    """
     if isinstance(cluster.node, NodeEntry):
         return cluster.node
     nodes = {node.name: node for node in built_in_catalog().nodes}
@@ -76,7 +83,10 @@ def node_of(cluster: Cluster) -> NodeEntry:
 
 
 def node_cores(cluster: Cluster) -> int:
-    """Cores of a node that Spark may use, or an InputError if no executor has room."""
+    """Cores of a node that Spark may use.
+
+    Raises InputError if nothing is left, or not enough for an executor.
+    """
     node = node_of(cluster)
     available_cores, _ = _left_of(cluster)
     if available_cores < (cluster.cores_per_executor or 1):
@@ -90,7 +100,10 @@ def node_cores(cluster: Cluster) -> int:
 
 
 def node_type_of(cluster: Cluster) -> NodeType:
-    """What is left of a cluster's node for Spark, or an InputError if no executor fits."""
+    """The node of a cluster as the planner uses it: what is left of it for Spark.
+
+    Raises InputError if an executor of the cluster's size does not fit.
+    """
     node, cores = node_of(cluster), node_cores(cluster)
     _, memory_bytes = _left_of(cluster)
     if memory_bytes < 1:
@@ -120,7 +133,9 @@ def reserve_of(platform: str, catalog: NodeCatalog | None = None) -> ReserveEntr
 
 
 def store_price(store: CheckpointStore, catalog: NodeCatalog | None = None) -> StorePrice | None:
-    """What a store charges: by a catalogue, or by Headway's own if that has its currency.
+    """What a store charges: by a catalogue, or by the one that comes with Headway.
+
+    None if only the latter has the store, in another currency.
 
     >>> store_price("disk").price_per_write
     0.0

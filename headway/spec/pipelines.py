@@ -39,7 +39,10 @@ def pipelines_of(pipeline: MicroBatchPipeline) -> tuple[parameters.Pipeline, ...
 
 
 def space_of(pipeline: MicroBatchPipeline) -> PipelineSpace:
-    """What a plan of a round may choose from; an InputError if that is too much to search."""
+    """What a plan of a round may choose from.
+
+    Raises InputError if that is more than can be searched.
+    """
     search, cores = pipeline.search, pipeline.node.cores
     periods_s = PIPELINE_PERIODS_S.value
     space = PipelineSpace(

@@ -83,7 +83,10 @@ def scaffold(kind: str, *, name: str, file: str) -> str:
 
 
 def load_spec(path: str | Path) -> SpecFile:
-    """Read a spec file of any kind, or raise an InputError with a line per fault.
+    """Read a spec file of any kind.
+
+    Paths in it start at its folder. Raises InputError if it cannot be read or is no valid spec; one
+    line per fault, as ``file:line:column: path: what, expected, did you mean``.
 
     >>> load_spec("no/such.yaml")
     Traceback (most recent call last):
@@ -96,7 +99,11 @@ def load_spec(path: str | Path) -> SpecFile:
 
 
 def parse_spec(text: str, *, name: str, folder: Path, needs_files: bool = True) -> SpecFile:
-    """Read the text of a spec file with paths in ``folder``, whose files may not exist yet."""
+    """Read the text of a spec file; ``folder`` is where its paths start.
+
+    Without ``needs_files`` the files that it names need not exist yet. Raises InputError as
+    `load_spec`.
+    """
     documents: list[Document] = []
     root = _with_includes(parse_document(text, name=name), folder, documents, (name,))
     reader = Reader(documents, folder, needs_files=needs_files)
@@ -111,12 +118,20 @@ def parse_spec(text: str, *, name: str, folder: Path, needs_files: bool = True) 
 
 
 def require_kind(file: SpecFile, *kinds: str) -> None:
+    """Refuse a file of any other kind than these.
+
+    Raises InputError, which names the kinds that were expected.
+    """
     if file.kind not in kinds:
         expected = " or ".join(kinds)
         raise InputError(f"{file.place_of_kind}: kind: got {file.kind!r}; expected {expected}")
 
 
 def spec_of(file: SpecFile, noun: type[Noun]) -> Noun:
+    """The noun of a file that must be of its kind.
+
+    Raises InputError if the file is of another kind.
+    """
     # A kind is called as its noun is.
     require_kind(file, noun.__name__)
     return cast(Noun, file.spec)
@@ -213,14 +228,17 @@ class PlannedOf(Generic[ProfileOf, AnswerOf]):
 
     @property
     def name(self) -> str:
+        """The job's name."""
         return self.file.metadata.name
 
     @property
     def promise_key(self) -> str:
+        """Position of its target in its file."""
         return "deadline" if self.plan.ends else "target"
 
     @property
     def promised(self) -> str:
+        """Its target, in words."""
         return "run time" if self.plan.target is None else self.plan.target.statistic
 
 

@@ -110,7 +110,11 @@ class Choice:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parsed:
-    """Text in a notation of its own, e.g. a duration; ``slips`` are common mistakes in it."""
+    """Text in a notation of its own, e.g. a duration; some notations take plain numbers too.
+
+    ``is_valid`` says which of the values that were read are; by default all are. ``slips`` are
+    patterns of common mistakes, each with the intended text.
+    """
 
     words: str
     parse: Callable[[str], Any]
@@ -161,7 +165,10 @@ class Parsed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListOf:
-    """A list of one kind of thing; with ``or_one``, a single one need not be in a list."""
+    """A list of one kind of thing; with ``or_one``, a single one need not be in a list.
+
+    ``tell_faults`` reports members that do not fit together.
+    """
 
     item: Kind
     least: int = 0
@@ -238,6 +245,7 @@ class Nested:
         return f"a mapping with the keys {', '.join(keys)}"
 
     def read(self, reader: Reader, route: Route, value: Plain) -> Any:
+        """The noun: every key read, every unknown and every missing one reported."""
         if not isinstance(value, dict):
             return reader.refuse(route, value, self.words)
         entries = entries_of(self.noun)

@@ -41,6 +41,7 @@ class Quantity:
         return cls(low=value, mid=value, high=value)
 
     def scaled(self, ratio: float) -> Quantity:
+        """Each end times a ratio, 0 or more."""
         return Quantity(low=self.low * ratio, mid=self.mid * ratio, high=self.high * ratio)
 
 
@@ -197,7 +198,9 @@ PROFILE_FILE = FilePath("a job profile as 'headway profile' writes it")
 
 @dataclass(frozen=True, slots=True)
 class Uncertain:
-    """A quantity: ``{low, mid, high}``, or a plain value, which may be off by ``plain_ratio``.
+    """A quantity: a plain value, or ``{low, mid, high}`` of it.
+
+    A plain value means a range from it divided by ``plain_ratio`` to it times that ratio.
 
     >>> Uncertain(DURATION, plain_ratio=1.5).about(3.0)
     Quantity(low=2.0, mid=3.0, high=4.5)
@@ -237,6 +240,7 @@ class Uncertain:
         return Quantity(low=low, mid=mid, high=high)
 
     def about(self, value: float) -> Quantity:
+        """The range of a plain value."""
         return Quantity(low=value / self.plain_ratio, mid=value, high=value * self.plain_ratio)
 
     def json_schema(self) -> JsonSchema:

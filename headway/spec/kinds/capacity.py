@@ -157,6 +157,7 @@ class BudgetEntry:
 
     @property
     def limit_per_day(self) -> float:
+        """Maximum cost per day."""
         return self.per_day if self.per_day is not None else (self.per_month or 0.0) / 30.0
 
 

@@ -83,4 +83,5 @@ def hourly_rates(rate: Rate) -> tuple[Quantity, ...]:
 
 
 def peak_rate(rate: Rate) -> Quantity:
+    """The rate of the busiest hour [records/s]."""
     return max(hourly_rates(rate), key=lambda hour: (hour.high, hour.mid))
