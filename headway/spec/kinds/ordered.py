@@ -2,21 +2,36 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import get_args
 
-import headway.domain.ordered as ordered
-import headway.spec.forms.quantities as values
+from headway.domain.ordered import (
+    Operator,
+    OperatorType,
+    QueueScheme,
+    Reordering,
+    ReorderScheme,
+    Scheduler,
+)
+from headway.domain.ordered import OrderedPipeline as Pipeline
 from headway.domain.target import Target
 from headway.formats.yaml_document import Route
-from headway.lazy_classes import dataclass
 from headway.spec.forms import Reader, entry
 from headway.spec.forms.kinds import Choice, ListOf, Nested, Number, whole
+from headway.spec.forms.quantities import (
+    CORES,
+    DURATION,
+    DURATION_OR_ZERO,
+    NAME,
+    PARTITIONS,
+    RATE,
+    is_countable,
+)
 from headway.spec.kinds.pipelines import EXPONENT, LATENCY_TARGET, PER_ROW, require_modelled
 from headway.units import parse_rate_per_s
 
 _MOST_OPERATORS = 200
-_SCHEDULER = Choice(get_args(ordered.Scheduler))
+_SCHEDULER = Choice(get_args(Scheduler))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,12 +48,12 @@ class KeysEntry:
 class OperatorEntry:
     """An operator of an ordered pipeline."""
 
-    name: str = entry(values.NAME, "What it is called.")
-    type: ordered.OperatorType = entry(
-        Choice(get_args(ordered.OperatorType)),
+    name: str = entry(NAME, "What it is called.")
+    type: OperatorType = entry(
+        Choice(get_args(OperatorType)),
         "`stateless`: any number of workers; `partitioned`: one per partition; `stateful`: one.",
     )
-    cost_s: float = entry(values.DURATION, "Time of a worker per input tuple.")
+    cost_s: float = entry(DURATION, "Time of a worker per input tuple.")
     spread_ratio: float = entry(
         Number(words="standard deviation over mean, 0 to 3", high=3.0),
         "Standard deviation of that time over its mean. Default 0.",
@@ -46,17 +61,15 @@ class OperatorEntry:
     )
     selectivity: float = entry(PER_ROW, "Outputs per input tuple. Default 1.", default=1.0)
     after: str | None = entry(
-        values.NAME,
+        NAME,
         "The operator whose output it reads, which must be the one above. Default: that one.",
         default=None,
     )
     partitions: int | None = entry(
-        values.PARTITIONS,
-        "Number of partitions; required for a partitioned operator.",
-        default=None,
+        PARTITIONS, "Number of partitions; required for a partitioned operator.", default=None
     )
-    queue: ordered.QueueScheme = entry(
-        Choice(get_args(ordered.QueueScheme)),
+    queue: QueueScheme = entry(
+        Choice(get_args(QueueScheme)),
         "How tuples queue before a partitioned operator. Default `hybrid`.",
         default="hybrid",
     )
@@ -73,16 +86,17 @@ class OperatorEntry:
             key = "keys" if self.partitions is None else "partitions"
             raise ValueError(f"{key}: only of a partitioned operator; leave it out")
 
-    def operator(self) -> ordered.Operator:
+    def operator(self) -> Operator:
+        """The same as the models take it."""
         keys = self.keys
-        return ordered.Operator(
+        return Operator(
             name=self.name,
             type=self.type,
             cost_s=self.cost_s,
-            queue=self.queue,
             cost_spread_ratio=self.spread_ratio,
             selectivity_ratio=self.selectivity,
             partitions=self.partitions or 1,
+            queue=self.queue,
             num_keys=None if keys is None else keys.number,
             exponent=0.0 if keys is None else keys.zipf,
         )
@@ -113,38 +127,43 @@ def _not_above(after: str, names: list[str], index: int) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReorderingEntry(ordered.Reordering):
+class ReorderingEntry:
     """How outputs are brought back into order, and the times of its steps."""
 
-    scheme: ordered.ReorderScheme = entry(
-        Choice(get_args(ordered.ReorderScheme)), "Default `non-blocking`.", default="non-blocking"
+    scheme: ReorderScheme = entry(
+        Choice(get_args(ReorderScheme)), "Default `non-blocking`.", default="non-blocking"
     )
-    num_buffered: int = entry(
-        whole(low=1),
-        "Outputs that may wait for earlier ones. Default 64.",
-        key="buffer",
-        default=64,
+    buffer: int = entry(
+        whole(low=1), "Outputs that may wait for earlier ones. Default 64.", default=64
     )
     store_s: float = entry(
-        values.DURATION_OR_ZERO, "Time to store an output. Default 0.1us.", default=1e-7
+        DURATION_OR_ZERO, "Time to store an output. Default 0.1us.", default=1e-7
     )
     send_s: float = entry(
-        values.DURATION_OR_ZERO, "Time to send an output on. Default 0.5us.", default=5e-7
+        DURATION_OR_ZERO, "Time to send an output on. Default 0.5us.", default=5e-7
     )
     lock_s: float = entry(
-        values.DURATION_OR_ZERO,
-        "Time to take a lock and give it back. Default 0.1us.",
-        default=1e-7,
+        DURATION_OR_ZERO, "Time to take a lock and give it back. Default 0.1us.", default=1e-7
     )
+
+    def reordering(self) -> Reordering:
+        """The same as the models take it."""
+        return Reordering(
+            scheme=self.scheme,
+            num_buffered=self.buffer,
+            store_s=self.store_s,
+            send_s=self.send_s,
+            lock_s=self.lock_s,
+        )
 
 
 _RATE_OR_SATURATED = replace(
-    values.RATE,
-    words=f"{values.RATE.words}; or saturated",
+    RATE,
+    words=f"{RATE.words}; or saturated",
     parse=lambda text: None if text == "saturated" else parse_rate_per_s(text),
-    is_valid=lambda rate_per_s: rate_per_s is None or values.is_countable(rate_per_s),
-    examples=(*values.RATE.examples, "saturated"),
-    pattern=f"^saturated$|{values.RATE.pattern}",
+    is_valid=lambda rate_per_s: rate_per_s is None or is_countable(rate_per_s),
+    examples=(*RATE.examples, "saturated"),
+    pattern=f"^saturated$|{RATE.pattern}",
 )
 
 
@@ -152,9 +171,9 @@ _RATE_OR_SATURATED = replace(
 class OrderedPipeline:
     """Operators that workers share, and whose output keeps the order of the input."""
 
-    workers: int = entry(values.CORES, "Workers, one per core.")
+    workers: int = entry(CORES, "Workers, one per core.")
     slice_s: float = entry(
-        values.DURATION, "How long a worker stays with an operator. Default 1ms.", default=1e-3
+        DURATION, "How long a worker stays with an operator. Default 1ms.", default=1e-3
     )
     rate_per_s: float | None = entry(
         _RATE_OR_SATURATED, "Input rate; `saturated` is as much as the pipeline can process."
@@ -171,7 +190,7 @@ class OrderedPipeline:
         ),
         "The operators, in the order of flow.",
     )
-    compare: tuple[ordered.Scheduler, ...] = entry(
+    compare: tuple[Scheduler, ...] = entry(
         ListOf(item=_SCHEDULER, least=1, most=len(_SCHEDULER.choices), or_one=True),
         "Schedulers to simulate. Default [CT, LP, ET, QST].",
         default=("CT", "LP", "ET", "QST"),
@@ -183,12 +202,13 @@ class OrderedPipeline:
         if self.target is not None:
             require_modelled(self.target, windowed=False)
 
-    def pipeline(self) -> ordered.OrderedPipeline:
-        return ordered.OrderedPipeline(
+    def pipeline(self) -> Pipeline:
+        """The same as the models take it."""
+        return Pipeline(
             operators=tuple(operator.operator() for operator in self.operators),
             num_workers=self.workers,
-            reordering=self.reorder,
             slice_s=self.slice_s,
             rate_per_s=self.rate_per_s,
+            reordering=self.reorder.reordering(),
             compare=self.compare,
         )
