@@ -17,8 +17,10 @@ from headway.domain.writes import CheckpointStore, StorePrice
 from headway.errors import InputError
 from headway.formats.profile_file import load_any_profile, load_profile
 from headway.spec.declared import declared_profile
-from headway.spec.kinds.catalog import Cluster, NodeCatalog, NodeEntry, ReserveEntry
+from headway.spec.kinds.catalog import NodeCatalog, NodeEntry
+from headway.spec.kinds.cluster import Cluster
 from headway.spec.kinds.jobs import BatchJob, StreamingJob
+from headway.spec.kinds.reserves import ReserveEntry
 from headway.spec.spec_file import load_spec_of, parse_spec, spec_of
 from headway.units import HOURS_PER_MONTH, parse_size_bytes
 
