@@ -54,7 +54,7 @@ class Locked:
     cost_per_hour: float | None = None
     requests_cost_per_hour: float | None = None
     currency: str | None = None
-    planned_s: float | None = field(default=None, metadata={"key": "planned_latency_s"})
+    planned_latency_s: float | None = None
     batch_duration_s: float | None = None
     kept_probability: float | None = None
     verdict: str | None = None
@@ -86,6 +86,10 @@ class Locked:
             return None
         return self.cost_per_hour + (self.requests_cost_per_hour or 0.0)
 
+    @property
+    def planned_s(self) -> float | None:
+        return self.planned_latency_s
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LockedBatch:
@@ -103,9 +107,9 @@ class LockedBatch:
     file: str
     targets: tuple[str, ...]
     nodes: int
-    cost: float | None = field(default=None, metadata={"key": "cost_per_run"})
+    cost_per_run: float | None = None
     currency: str | None = None
-    planned_s: float | None = field(default=None, metadata={"key": "planned_run_time_s"})
+    planned_run_time_s: float | None = None
     run_time_s: float
     kept_probability: float | None = None
     verdict: str | None = None
@@ -122,6 +126,14 @@ class LockedBatch:
         if self.backlog_rows is not None and not 0 < self.backlog_rows <= LARGEST_NUMBER:
             raise ValueError(f"backlog_rows is {self.backlog_rows}; expected a positive number")
 
+    @property
+    def cost(self) -> float | None:
+        return self.cost_per_run
+
+    @property
+    def planned_s(self) -> float | None:
+        return self.planned_run_time_s
+
 
 AnyLocked = Locked | LockedBatch
 
@@ -137,9 +149,11 @@ class Lock:
 
     @property
     def all_jobs(self) -> tuple[AnyLocked, ...]:
+        """The jobs of both kinds."""
         return (*self.jobs, *self.batch_jobs)
 
     def of(self, name: str) -> AnyLocked | None:
+        """The locked plan of a job."""
         return next((job for job in self.all_jobs if job.name == name), None)
 
 
@@ -161,7 +175,10 @@ def save_lock(found: Lock, path: str | Path) -> None:
 
 
 def load_lock(path: str | Path) -> Lock:
-    """Read a lock; an InputError with the position of every fault if it is none of this version.
+    """Read a lock.
+
+    Raises InputError if it cannot be read, is no lock, or not one of this version; every fault with
+    its position.
 
     >>> load_lock("no/such.lock")
     Traceback (most recent call last):

@@ -93,10 +93,10 @@ def test_a_deadline_that_cannot_be_kept_is_reported_at_its_place(nightly: Path) 
 
 def test_more_expensive_slower_and_other_sizes(nightly: Path) -> None:
     (job,) = load_lock("headway.lock").batch_jobs
-    assert job.cost is not None
-    relocked(cost=job.cost / 2)
+    assert job.cost_per_run is not None
+    relocked(cost_per_run=job.cost_per_run / 2)
     assert rules()[Rule.COST] is Level.ERROR
-    relocked(cost=job.cost, planned_s=job.run_time_s / 2)
+    relocked(cost_per_run=job.cost_per_run, planned_run_time_s=job.run_time_s / 2)
     assert rules()[Rule.LATENCY] is Level.ERROR
     assert rules(latency_ratio=9.0)[Rule.LATENCY] is Level.NOTE
     Path("nightly.yaml").write_text(SPEC.replace("150s", "120s"))

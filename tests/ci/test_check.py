@@ -67,7 +67,9 @@ def test_a_lock_is_read_back_as_it_was_written(folder: Path) -> None:
     save_lock(again, "again.lock")
     assert Path("again.lock").read_text() == Path("headway.lock").read_text()
     assert again.jobs[0].spark_conf == first.jobs[0].spark_conf
-    assert again.jobs[0].planned_s == pytest.approx(first.jobs[0].planned_s, rel=1e-5)
+    assert again.jobs[0].planned_latency_s == pytest.approx(
+        first.jobs[0].planned_latency_s, rel=1e-5
+    )
 
 
 @pytest.mark.parametrize(
@@ -209,7 +211,7 @@ def test_a_comment_is_written_only_for_a_change_that_is_large_enough(
 def test_a_slower_plan_is_a_regression_although_the_target_holds(folder: Path) -> None:
     locked(folder)
     then = load_lock("headway.lock")
-    job = replace(then.jobs[0], planned_s=(then.jobs[0].planned_s or 0) / 2)
+    job = replace(then.jobs[0], planned_latency_s=(then.jobs[0].planned_latency_s or 0) / 2)
     save_lock(replace(then, jobs=(job,)), "headway.lock")
     assert rules(folder)[Rule.LATENCY] is Level.ERROR
     assert rules(folder, latency_ratio=2.0)[Rule.LATENCY] is Level.NOTE
