@@ -244,9 +244,9 @@ def key_counts(question: PlanQuestion | OrderedQuestion) -> KeyCounts | None:
                 f"a file; give {argument('keys')}"
             )
         return None
-    from headway.formats.key_counts import read_key_counts
+    from headway.formats.key_counts import any_key_counts
 
-    return read_key_counts(keys, kind=question.key_type, total_rows=question.total_rows)
+    return any_key_counts(keys, kind=question.key_type, total_rows=question.total_rows)
 
 
 def target_of_profile(job: JobProfile, space: SearchSpace, confidence: float) -> Target:

@@ -293,8 +293,10 @@ class LiveBatch:
         return self.ended_s - self.started_s
 
 
-#: Verdict of a look at a running query, the most urgent first: that nothing within the bounds meets
-#: the target, that a batch takes too long, or batches no longer what the profile says, and so on.
+#: Verdict of a look at a running query, the most urgent first: nothing within the bounds meets the
+#: target at the rate that arrives; a batch runs for longer than nearly all do; batches have come to
+#: take longer, or less long, than the profile says; more rows were late than the target allows;
+#: there are too few batches to say anything; the target is met, as predicted.
 Standing: TypeAlias = Literal["out_of_bounds", "silent", "drifted", "late", "learning", "held"]
 
 

@@ -29,23 +29,20 @@ _Row: TypeAlias = tuple[str, object, str, object]
 
 
 def read_key_counts(
-    path: object, *, kind: str | None = None, total_rows: float | None = None
+    path: str | Path, *, kind: str | None = None, total_rows: float | None = None
 ) -> KeyCounts:
-    """Read how often each key occurs from a file, unless it is known.
+    """Read how often each key occurs.
 
     ``kind`` is Spark's type of the key column, ``string``, ``int`` or ``long``; by default long for
     numbers in JSON, else string. ``total_rows`` are those of all keys, if the file has only the
-    most frequent ones. Raises InputError, as ``file:line: what, expected``.
+    most frequent ones; in the unit of the counts. Raises InputError if the file is not such a
+    count, as ``file:line: what, expected``.
 
     >>> read_key_counts("no/such.csv")
     Traceback (most recent call last):
     ...
     headway.errors.InputError: no/such.csv: no such file; expected a count of keys: a CSV file...
     """
-    if isinstance(path, KeyCounts):
-        return path
-    if not isinstance(path, str | Path):
-        raise InputError(f"{argument('keys')} is {path!r}; expected the path of a file of keys")
     kinds = get_args(KeyType)
     if kind is not None and kind not in kinds:
         raise InputError(f"key type is {kind!r}; expected one of {', '.join(kinds)}")
@@ -69,21 +66,34 @@ def read_key_counts(
             f"{path}: {counted_rows:,.6g} rows are counted, more than the "
             f"{total_rows:,.6g} of all keys"
         )
-    counts = {key: num_rows for key, num_rows in counts.items() if num_rows > 0}
-    keys = tuple(sorted(counts, key=counts.__getitem__, reverse=True))
+    heaviest = sorted(
+        ((key, n) for key, n in counts.items() if n > 0), key=lambda key_count: -key_count[1]
+    )
     return KeyCounts(
-        keys=keys,
-        num_rows=tuple(map(counts.__getitem__, keys)),
+        keys=tuple(key for key, _ in heaviest),
+        num_rows=tuple(n for _, n in heaviest),
         kind=kind or "string",
         other_rows=0.0 if total_rows is None else max(total_rows - counted_rows, 0.0),
     )
 
 
+def any_key_counts(
+    keys: object, *, kind: str | None = None, total_rows: float | None = None
+) -> KeyCounts:
+    """How often each key occurs, as given, or read as of `read_key_counts`."""
+    if isinstance(keys, str | Path):
+        return read_key_counts(keys, kind=kind, total_rows=total_rows)
+    if not isinstance(keys, KeyCounts):
+        raise InputError(f"{argument('keys')} is {keys!r}; expected the path of a file of keys")
+    return keys
+
+
 def read_shares(path: str | Path) -> dict[str, float]:
     """Share of all rows that each key has, its value as text.
 
-    Shares may add up to less than 1: other keys have the rest. Counts are taken to be those of all
-    keys. Raises InputError if the file is none of `read_key_counts`, or its shares are invalid.
+    Shares may add up to less than 1: keys that are not in the file have the rest. Counts are taken
+    to be those of all keys. The file is as for `read_key_counts`. Raises InputError if the file
+    cannot be read, a share is invalid, or they add up to more than 1.
     """
     shares: dict[str, float] = {}
     columns: set[str] = set()
@@ -146,8 +156,9 @@ def _csv_rows(text: str, path: str | Path) -> Iterator[_Row]:
             if not any(cell.strip() for cell in row):
                 continue
             if len(row) <= max(key_at, count_at):
-                fault = f"{path}:{rows.line_num}: {len(row)} values; expected {len(heading)}"
-                raise InputError(fault)
+                raise InputError(
+                    f"{path}:{rows.line_num}: {len(row)} values; expected {len(heading)}"
+                )
             yield f"{path}:{rows.line_num}", row[key_at], name, row[count_at]
     except csv.Error as error:
         raise InputError(f"{path}:{rows.line_num}: {error}; expected {WORDS}") from None
@@ -161,6 +172,7 @@ def _require_new(key: str | int, earlier_keys: Collection[str | int], where: str
 
 
 def _typed(key: object, kind: str, where: str) -> str | int:
+    """The key in Spark's type."""
     if kind == "string":
         if not isinstance(key, str):
             raise InputError(
@@ -179,6 +191,7 @@ def _typed(key: object, kind: str, where: str) -> str | int:
 
 
 def shown_key(key: object) -> str:
+    """A key in a message."""
     return shown(key if isinstance(key, str | int | float | bool) else str(key))
 
 

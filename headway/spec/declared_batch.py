@@ -7,10 +7,17 @@ the work occupies until the deadline. A plan does not take them as measured.
 from __future__ import annotations
 
 import math
-from typing import Any, cast
 
-import headway.domain as domain
 from headway.assumptions.predictions import DECLARED_BATCH_JOB_TASK_CV
+from headway.domain import (
+    ApplicationProfile,
+    Cluster,
+    Coverage,
+    DeclaredWork,
+    MemoryProfile,
+    RecordedStage,
+    Share,
+)
 from headway.domain.configuration import task_slots
 from headway.models.stages.dag import StageDag, run_time
 from headway.models.stages.pooling import JobStage
@@ -20,11 +27,6 @@ from headway.spec.kinds.jobs import DeclaredBatch
 from headway.version import __version__
 
 _EPOCH = "1970-01-01T00:00:00Z"
-_SEEN = "tasks stages jobs batches executors"
-_NOTHING = (
-    "num_failed rows_read rows_written input_bytes shuffle_read_bytes shuffle_write_bytes "
-    "peak_task_bytes spilled_bytes"
-)
 
 
 def declared_application(
@@ -34,7 +36,7 @@ def declared_application(
     *,
     end: str | None = None,
     work_ratio: float = 1.0,
-) -> domain.ApplicationProfile:
+) -> ApplicationProfile:
     """The profile for declared figures.
 
     Each figure is taken as exact at the ``end`` of its range, ``mid`` or ``high``; by default the
@@ -67,12 +69,12 @@ def declared_application(
         )
     )
     stages_s = run_time(dag, task_slots(executors, cores)).mean_s
-    everything = dict.fromkeys(_SEEN.split(), domain.Share(seen=1, expected=1))
-    return domain.ApplicationProfile(
+    everything = Share(seen=1, expected=1)
+    return ApplicationProfile(
         headway_version=__version__,
         kind="batch",
         application=application_of(name, declared),
-        cluster=domain.Cluster(
+        cluster=Cluster(
             executors=executors, executors_mean=float(executors), cores_per_executor=cores
         ),
         started=_EPOCH,
@@ -84,21 +86,28 @@ def declared_application(
             _stage(stage_index, declared.num_tasks, task_s, stages_s / declared.num_stages)
             for stage_index in range(declared.num_stages)
         ),
-        memory=domain.MemoryProfile(peak_task_bytes=0),
-        coverage=domain.Coverage(**cast(Any, everything), has_start=True, has_end=True),
-        declared=domain.DeclaredWork(work=stated(work), driver=stated(driver)),
+        memory=MemoryProfile(peak_task_bytes=0),
+        coverage=Coverage(
+            tasks=everything,
+            stages=everything,
+            jobs=everything,
+            batches=everything,
+            executors=everything,
+            has_start=True,
+            has_end=True,
+        ),
+        declared=DeclaredWork(work=stated(work), driver=stated(driver)),
     )
 
 
-def _stage(
-    stage_index: int, num_tasks: int, task_s: float, duration_s: float
-) -> domain.RecordedStage:
-    return domain.RecordedStage(
+def _stage(stage_index: int, num_tasks: int, task_s: float, duration_s: float) -> RecordedStage:
+    return RecordedStage(
         id=stage_index,
         job=0,
         parents=(stage_index - 1,) if stage_index else (),
         num_tasks=num_tasks,
         num_finished=num_tasks,
+        num_failed=0,
         num_attempts=1,
         task_mean_s=task_s,
         task_sd_s=DECLARED_BATCH_JOB_TASK_CV.value * task_s,
@@ -106,6 +115,12 @@ def _stage(
         task_fixed_s=0.0,
         submitted_s=stage_index * duration_s,
         completed_s=(stage_index + 1) * duration_s,
+        rows_read=0,
+        rows_written=0,
+        input_bytes=0,
+        shuffle_read_bytes=0,
+        shuffle_write_bytes=0,
+        peak_task_bytes=0,
+        spilled_bytes=0,
         gc_ratio=0.0,
-        **cast(Any, dict.fromkeys(_NOTHING.split(), 0)),
     )

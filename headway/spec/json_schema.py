@@ -68,10 +68,11 @@ def _object_schema(noun: type[Any]) -> JsonSchema:
     return {
         "type": "object",
         "description": (noun.__doc__ or "").strip().splitlines()[0],
-        # Draft 2020-12 lets a description stand beside a reference, in the first place.
         "properties": {
-            entry.key: {"description": "", **entry.kind.json_schema()}
-            | {"description": entry.about}
+            entry.key: {
+                "description": entry.about,
+                **_without_description(entry.kind.json_schema()),
+            }
             for entry in entries
         },
         "required": [entry.key for entry in entries if entry.required],
@@ -79,7 +80,13 @@ def _object_schema(noun: type[Any]) -> JsonSchema:
     }
 
 
+def _without_description(schema: JsonSchema) -> JsonSchema:
+    # Draft 2020-12 lets keywords stand beside a reference.
+    return {key: value for key, value in schema.items() if key != "description"}
+
+
 def _nouns_in(kind: Kind) -> list[type[Any]]:
+    """The nouns to which a kind's schema refers."""
     match kind:
         case Nested(noun=noun) | NameOr(noun=noun):
             return [noun]
