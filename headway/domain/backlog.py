@@ -93,7 +93,10 @@ EndingJob: TypeAlias = "ApplicationProfile | StreamBacklog"
 def ending_job(
     job: JobProfile | EndingJob, deadline: Deadline, rows: float | None = None
 ) -> EndingJob:
-    """The job as one that ends, a query with ``rows`` as its backlog, or an InputError."""
+    """The job as one that ends; ``rows`` are the backlog that a streaming query reads.
+
+    Raises InputError if it does not end by itself, or has no backlog but is given one.
+    """
     job.require_can_promise(deadline)
     if job.job_kind is JobKind.QUERY:
         query = cast("JobProfile", job)

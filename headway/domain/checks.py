@@ -52,7 +52,9 @@ def require_seconds(**values_s: float) -> None:
 
 
 def require_label(name: str, setting: str) -> None:
-    """Refuse what Kubernetes would refuse for a namespace that the user gave as ``setting``.
+    """Refuse what Kubernetes would refuse for a namespace.
+
+    Raises InputError, which says what is expected; ``setting`` is how the user gave it.
 
     >>> require_label("data-eu", "namespace")
     >>> require_label("Data_EU", "namespace")

@@ -52,7 +52,11 @@ class CapacityQuestion(Question):
 
 @dataclass(frozen=True, kw_only=True)
 class Limits(Question):
-    """How much worse than the lock counts as a regression, as shares."""
+    """How much worse than the lock counts as a regression, as shares.
+
+    >>> Limits().cost_ratio
+    0.05
+    """
 
     cost_ratio: float = argument_of(
         _SHARE,

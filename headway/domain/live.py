@@ -256,6 +256,7 @@ class PolicyComparison(Result):
 
     @property
     def feasible(self) -> bool:
+        """Whether a policy meets the target."""
         return any(map(self.meets, self.outcomes))
 
     def node_hours(self, outcome: PolicyOutcome) -> float:
@@ -266,10 +267,12 @@ class PolicyComparison(Result):
 class LiveBatch:
     """A micro-batch of a running query, as its progress reports it.
 
-    Instants are since 1970. ``position_rows`` is how far it has read its sources, in rows since
-    their beginning, ``available_rows`` how far they had come when it was planned; None for sources
-    whose offsets count something else. ``num_cores`` are those of the executors then, of which the
-    oldest began at ``jvm_started_s``.
+    ``started_s`` is an instant since 1970, ``committed_s`` when its rows were committed,
+    ``ended_s`` when Spark was done with it. ``position_rows`` is how far it has read its sources,
+    in rows since their beginning, ``available_rows`` how far they had come when it was planned;
+    None for sources whose offsets count something else, or are unknown. ``num_cores`` are those of
+    the executors when it was reported, ``jvm_started_s`` when the oldest of them started, an
+    instant since 1970; None if unknown.
     """
 
     query_id: str
@@ -346,8 +349,7 @@ class Look(Result):
     ``seen_s`` is the time span of the batches in the look; ``latency`` is measured over their rows,
     ``late_ratio`` the share of the rows that were later than the target's limit, and
     ``budget_left_ratio`` what is left of the share that may be late, negative if more were.
-    ``silent_s`` is the time since the query last reported. ``outside`` says that the running
-    setting is outside the profiled range.
+    ``silent_s`` is the time since the query last reported.
     """
 
     result_kind = "watch"

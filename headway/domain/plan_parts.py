@@ -97,10 +97,11 @@ class AfterStart:
 
     ``by_minute_s`` is the statistic of the target over the rows of each minute after a start, at
     the planned confidence, up to the minute that is like all later ones;
-    ``expected_first_minute_s`` is without a margin. The target is met from ``holds_from_minute``
-    on, counted from 1; None if that is unavailable, or later than those minutes. ``reason`` says
-    what the figures are based on, or why there are none. ``restart`` is the time until the first
-    batch has ended, at that confidence.
+    ``expected_first_minute_s`` is that of the first minute without a margin, ``first_batch_s`` how
+    long the first batch takes with it. The target is met from ``holds_from_minute`` on, counted
+    from 1; None if that is unavailable, or later than the minutes that were computed. ``reason``
+    says what the figures are based on, or why there are none, which is the ``evidence`` in short.
+    ``restart`` is the time until the first batch has ended, at the planned confidence.
     """
 
     evidence: Literal["measured", "unavailable"]

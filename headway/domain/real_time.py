@@ -56,13 +56,14 @@ class RealTimeSetting:
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class RealTimePrediction(Result):
-    """Prediction for a query in Real-Time Mode, of which no profile contains runs yet.
+    """Prediction for a query in Real-Time Mode.
 
     ``tuple_latency`` is from the source to the sink, with 90% intervals; None if the backlog grows.
-    Its mean is the sum of ``path_s``, of ``stage_mean_s``, which includes the wait in the shuffle
-    before a stage, and of ``gap_mean_s``. ``busy_ratio`` is that of the busiest task of each stage,
-    ``gap_s`` the time between two batches in which nothing is read, and ``gap_share`` the share of
-    the rows that it delays.
+    Its mean is the sum of ``path_s``, of ``stage_mean_s`` by stage, which includes the wait in the
+    shuffle before it, and of ``gap_mean_s``. ``busy_ratio`` is that of the busiest task of each
+    stage, ``num_slots_needed`` the tasks of all stages, ``gap_s`` the time between two batches in
+    which nothing is read, and ``gap_share`` the share of the rows that it delays. ``stage_work``
+    says what the stages compute, as far as it is known.
     """
 
     result_kind = "real-time-prediction"

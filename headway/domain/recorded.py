@@ -122,10 +122,11 @@ class Share:
 class Coverage:
     """Contents of a log of an application, compared with what its own events imply.
 
-    Tasks are expected from their stages, stages from their jobs, batches from the numbers around,
-    executors from their tasks. ``unknown_events`` are of kinds that Spark does not write,
-    ``missing_parts`` are files of a rolling log, ``passed_over_batches`` were skipped to limit the
-    recorder's costs.
+    Tasks are expected from their stages, stages from their jobs, batches from the numbers of those
+    before and after, executors from the tasks that ran on them. ``damaged_lines`` could not be
+    read, ``unknown_events`` are of kinds that Spark itself does not write, ``lost_events`` are
+    those whose loss was recorded, ``missing_parts`` the files that are missing from a rolling log,
+    ``passed_over_batches`` those whose tasks a recorder skipped to limit its costs.
     """
 
     tasks: Share

@@ -126,8 +126,8 @@ class SourceTasks:
     """The rule of a source whose number of tasks follows the cores or the rows of a batch.
 
     Either ``records``, or ``parallelism``: alone, it is the number of tasks; with ``files``, it
-    decides the size of a split. A stage that reads the source ``num_scans`` times has so many times
-    the tasks.
+    decides the size of a split. A stage that reads the source ``num_scans`` times, as a union with
+    itself does, has so many times the tasks.
 
     >>> SourceTasks(parallelism=DefaultParallelism()).follows_rows
     False

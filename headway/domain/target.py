@@ -308,6 +308,8 @@ def targets_text(promises: Iterable[AnyPromise]) -> str:
 def parse_promise(text: str) -> AnyPromise:
     """A latency target, at all times or during a burst, a target to catch up, or a deadline.
 
+    Raises InputError if the text is none of them.
+
     >>> str(parse_promise("window p95 <= 5s")), str(parse_promise("catch_up < 15m after 30m"))
     ('window p95 <= 5.00 s', 'catch_up <= 15 min after 30 min')
     """

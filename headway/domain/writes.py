@@ -113,7 +113,10 @@ class FilesLimit:
 
     @classmethod
     def parse(cls, text: str) -> FilesLimit:
-        """A limit from its text; an InputError if it is none."""
+        """A limit from its text.
+
+        Raises InputError if it is none; says what is expected.
+        """
         stated = re.fullmatch(_FILES_LIMIT, text.strip())
         if stated is None:
             raise InputError(f"limit {text!r} is unknown; expected e.g. 'files <= 500/h'")

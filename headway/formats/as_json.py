@@ -108,7 +108,9 @@ def promises_json(promises: Iterable[AnyPromise]) -> object:
 
 
 def json_text(obj: object) -> str:
-    """JSON for files and pipes, without an end of line; a ValueError for infinite numbers.
+    """JSON for files and pipes, without an end of line.
+
+    Raises ValueError if a number is infinite or not a number, which JSON cannot represent.
 
     >>> print(json_text({"nodes": 2}))
     {

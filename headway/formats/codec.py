@@ -143,7 +143,9 @@ def _is_left_out(field: Field[Any], value: object) -> bool:
 
 
 def noun_of(data: Any, noun: type[T], form: Form = RESULT, /, **added: object) -> T:
-    """What JSON data describe, except for the fields ``added``, or an InputError.
+    """What JSON data describe, except for the fields ``added``; unknown keys are ignored.
+
+    Raises InputError, which says where the first fault is, and what was expected.
 
     >>> from headway.domain import Interval
     >>> noun_of({"low": 1, "high": None}, Interval)

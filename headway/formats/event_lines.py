@@ -33,8 +33,8 @@ def tell_event(source: str, event: str, why: str, /, **facts: object) -> None:
 class EventFile(logging.Handler):
     """Appends every event to a file, a line of JSON each, until it is closed.
 
-    If it can no longer be written, it ends, and ``ended_because`` says why. Raises InputError if it
-    has another writer; HeadwayError if it cannot be written.
+    If the file can no longer be written, it ends, and ``ended_because`` says why. Raises InputError
+    if another process or call writes to the file; HeadwayError if it cannot be written.
     """
 
     def __init__(self, path: str | Path) -> None:

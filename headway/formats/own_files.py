@@ -32,7 +32,10 @@ _LONGEST_REASON = 200
 
 
 def read_text(path: Path, *, expected: str, largest_bytes: int = _LARGEST_FILE_BYTES) -> str:
-    """The text of a file as of `read_whole_text`, without the byte order mark of some editors."""
+    """The text of a file, without the byte order mark that some editors put before it.
+
+    Parameters and errors are those of `read_whole_text`.
+    """
     text = read_whole_text(path, expected=expected, largest_bytes=largest_bytes)
     return text.removeprefix("\ufeff")
 

@@ -40,13 +40,19 @@ def load_profile(path: str | Path) -> JobProfile:
 
 
 def load_stream_profile(path: str | Path) -> JobProfile | ApplicationProfile:
-    """Read the profile of a streaming job or a DStreams application, or raise an InputError."""
+    """Read the profile of a stream: of a streaming job, or of a DStreams application.
+
+    Raises InputError as `load_profile` does, and if it is the profile of a batch job.
+    """
     document = _document(path, _JOB)
     return _application_in(document) if _is_of_dstreams(document) else _job_in(document)
 
 
 def load_any_profile(path: str | Path) -> JobProfile | ApplicationProfile:
-    """Read the profile of a job of any kind, or raise an InputError."""
+    """Read the profile of a streaming job, or of a batch or DStreams application.
+
+    Raises InputError as `load_profile` does.
+    """
     document = _document(path, "a profile")
     is_application = _schema_of(document) == APPLICATION_PROFILE_SCHEMA
     return _application_in(document) if is_application else _job_in(document)

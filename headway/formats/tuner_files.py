@@ -82,7 +82,10 @@ def save_tuner(state: tuner.TunerState, path: Path) -> None:
 
 
 def load_tuner(path: Path) -> tuner.TunerState | None:
-    """The state in a file, None without one; an InputError if it is not the state of a tuner."""
+    """The state in a file; None if there is none.
+
+    Raises InputError if the file is not the state of a tuner.
+    """
     if not os.path.lexists(path):
         return None
     data = read_json(

@@ -21,7 +21,10 @@ Edit: TypeAlias = tuple[int, int, str]
 
 
 def documents_of(text: str, name: str) -> list[Any]:
-    """The nodes of each document in a file, or an InputError if it is not YAML."""
+    """The nodes of each document in a file.
+
+    Raises InputError if the text is not YAML, or a key occurs twice in a mapping.
+    """
     try:
         # The loader in Python, whose marks count characters.
         nodes = [

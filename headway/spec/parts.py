@@ -33,7 +33,10 @@ _CATALOG = "nodes.yaml"
 
 
 def profile_of(name: str, job: StreamingJob | ScheduledJob) -> JobProfile:
-    """The profile of a streaming job: from its file, or from declared figures, or an InputError."""
+    """The profile of a streaming job: from its file, or from declared figures.
+
+    Raises InputError if the file is not a profile.
+    """
     if job.profile is not None:
         return load_profile(job.profile)
     assert job.declared is not None
@@ -130,7 +133,7 @@ def node_type_of(cluster: Cluster) -> NodeType:
 
 def reserve_of(platform: str, catalog: NodeCatalog | None = None) -> ReserveEntry | None:
     """What a platform reserves on a node, None for a platform without nodes of its own."""
-    stated_reserve = catalog and catalog.reserve_of(platform)
+    stated_reserve = None if catalog is None else catalog.reserve_of(platform)
     return stated_reserve or built_in_catalog().reserve_of(platform)
 
 

@@ -68,7 +68,9 @@ _ENVELOPE: Mapping[str, Kind] = {
 
 
 def scaffold(kind: str, *, name: str, file: str) -> str:
-    """The text of a new file: valid as it is, with values to replace, or an InputError.
+    """The text of a new file: valid as it is, with values to replace.
+
+    Raises InputError if there is no such kind.
 
     >>> scaffold("StreamingJob", name="orders", file="orders.yaml").splitlines()[5]
     'apiVersion: headway/v1'
