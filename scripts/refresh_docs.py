@@ -136,7 +136,7 @@ def spec_page(path: Path) -> str:
 
 
 def _table(noun: Any, written: list[str]) -> list[str]:
-    from headway.spec.forms import entries_of
+    from headway.spec.forms.entries import entries_of
 
     written.append(noun.__name__)
     lines = [(noun.__doc__ or "").strip().splitlines()[0], "", "| key | value | |", "|---|---|---|"]

@@ -12,7 +12,9 @@ from headway.api.check import check
 from headway.api.specs import plan_file
 from headway.api.validate import validate
 from headway.formats.lock_file import load_lock
-from headway.spec.kinds import BatchJob, CapacityPlan, Cluster, StreamingJob
+from headway.spec.kinds.capacity import CapacityPlan
+from headway.spec.kinds.cluster import Cluster
+from headway.spec.kinds.jobs import BatchJob, StreamingJob
 from headway.spec.spec_file import load_spec
 
 ROOT = Path(__file__).parents[1]

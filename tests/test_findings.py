@@ -18,7 +18,7 @@ from headway.api.plan import plan
 from headway.ci.nouns import Rule
 from headway.domain import AnyAnswer, Finding, FindingCode
 from headway.errors import InputError
-from headway.formats.as_json import dstreams_plan_json, json_text, plan_json
+from headway.formats.as_json import json_text, other_plan_json, plan_json
 from headway.formats.from_json import parse_any_plan
 from headway.formats.profile_file import load_profile
 from headway.words import all_words
@@ -117,7 +117,7 @@ def test_a_file_holds_both_and_is_read_back_to_the_digit(name: str) -> None:
 
 def test_of_dstreams_too() -> None:
     answer = headway.plan(profiled(FITTED), rate="20k/s", target="p99 <= 5s", concurrent_jobs=2)
-    written = dstreams_plan_json(answer)
+    written = other_plan_json(answer)
     assert written["warnings"] == list(all_words(answer.findings))
     assert FindingCode.CONCURRENT_JOBS_NOT_PROFILED in {one.code for one in answer.findings}
     assert FindingCode.BATCHES_MAY_OVERTAKE in {one.code for one in answer.findings}

@@ -10,7 +10,7 @@ import pytest
 
 import headway
 from headway.domain import JobProfile
-from headway.domain.watched import Look
+from headway.domain.live import Look
 from headway.profiler.recording.growing_log import GrowingLog
 from tests.seeds import first_of
 from tests.shared_data import GROUND_TRUTH, RECORDED, needs

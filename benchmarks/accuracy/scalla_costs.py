@@ -17,7 +17,7 @@ import numpy as np
 from headway.models.arrays import Array
 from headway.models.pipeline.parameters import Pipeline, PipelineSetting
 from headway.planner.kinds.pipelines import latency_of
-from headway.spec.kinds import MicroBatchPipeline
+from headway.spec.kinds.pipelines import MicroBatchPipeline
 from headway.spec.pipelines import rounds_of
 from headway.spec.spec_file import load_spec_of
 

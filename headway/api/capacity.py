@@ -26,7 +26,7 @@ from headway.fleet.nouns import (
 )
 from headway.fleet.prices import costs_of_moves, is_planned_again, saving_of_job, shadow_prices
 from headway.processes import AllCores
-from headway.spec.kinds import CapacityPlan
+from headway.spec.kinds.capacity import CapacityPlan
 from headway.spec.spec_file import load_spec, spec_of
 
 

@@ -8,8 +8,7 @@ from headway.api.arguments import positive_trigger_s, require_room_for_tasks
 from headway.api.nodes_to_buy import spaces_of
 from headway.domain import ApplicationProfile, Metric, Target
 from headway.domain.dstreams import DStreamsPlan, DStreamsPrediction
-from headway.domain.predict_question import PredictQuestion
-from headway.domain.question import PlanQuestion
+from headway.domain.question import PlanQuestion, PredictQuestion
 from headway.errors import InputError, argument
 from headway.planner.kinds.dstreams import DStreamsSearch, plan_dstreams
 from headway.planner.kinds.dstreams_batches import DStreamsBatches

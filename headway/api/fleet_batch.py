@@ -15,8 +15,8 @@ from headway.planner.kinds.batch_run_time import run_time_of
 from headway.planner.kinds.deadline import fewest_in_time, with_room_for_state
 from headway.planner.space import SearchSpace
 from headway.spec.declared_batch import declared_application
-from headway.spec.kinds import BatchJob
 from headway.spec.kinds.capacity import FleetEntry
+from headway.spec.kinds.jobs import BatchJob
 from headway.spec.parts import cluster_of
 from headway.units import HOURS_PER_DAY, S_PER_HOUR, counted, format_duration
 

@@ -20,9 +20,11 @@ from headway.fleet.plan_fleet import plan_fleet, serve_most
 from headway.fleet.prices import MOST_PAIRS, is_planned_again
 from headway.fleet.problem import load_solver
 from headway.fleet.scenarios import drawn_ratios, plan_for_chance, plan_of_least_regret
-from headway.spec.fleet_of import FleetForm, JobNeeds, catalog_of, fleet_members, nodes_on_offer
-from headway.spec.kinds import BatchJob, CapacityPlan, QuerySchedule, StreamingJob
-from headway.spec.kinds.capacity import FleetEntry
+from headway.spec.fleet_of import FleetForm, JobNeeds, fleet_members, nodes_on_offer
+from headway.spec.kinds.capacity import CapacityPlan, FleetEntry
+from headway.spec.kinds.jobs import BatchJob, StreamingJob
+from headway.spec.kinds.schedule import QuerySchedule
+from headway.spec.parts import catalog_at
 
 _NEEDS_OF: dict[type, Callable[[Any, Any, int | None, KnownNeeds], FleetJob]] = {
     StreamingJob: streaming_needs,
@@ -42,7 +44,7 @@ class FleetMaker:
 
     def __init__(self, name: str, spec: CapacityPlan, known_needs: KnownNeeds) -> None:
         self.name, self.spec, self.known_needs = name, spec, known_needs
-        self.catalog = catalog_of(spec)
+        self.catalog = catalog_at(spec.catalog)
         members = tuple(fleet_members(spec))
         self.nodes = nodes_on_offer(spec, self.catalog)
         self.speeds = sorted({node.core_speed_ratio for node in self.nodes})

@@ -14,8 +14,8 @@ from headway.domain import JobProfile, Policy
 from headway.domain.plan_parts import PlannedDriver
 from headway.models.simulation.batch_parts import QueryWork
 from headway.planner.purchase import at_core_speed
-from headway.spec.kinds import QuerySchedule
 from headway.spec.kinds.capacity import FleetEntry
+from headway.spec.kinds.schedule import QuerySchedule
 from headway.turns.query_work import query_work, shared_driver
 from headway.turns.scheduling import ASKED, fewest_nodes
 from headway.units import HOURS_PER_DAY, counted

@@ -26,9 +26,9 @@ from headway.planner.search import chosen_at, question_of
 from headway.planner.space import SearchSpace
 from headway.planner.staircase import Staircase
 from headway.planner.verdict import kept_probability
-from headway.spec.kinds import StreamingJob
 from headway.spec.kinds.capacity import FleetEntry
 from headway.spec.kinds.catalog import NodeCatalog
+from headway.spec.kinds.jobs import StreamingJob
 from headway.spec.kinds.rates import hourly_rates, peak_rate
 from headway.spec.parts import cluster_of, store_price
 

@@ -10,9 +10,8 @@ from typing import Any, TypeAlias, cast
 from headway.api.file_kinds import PIPELINE_KINDS
 from headway.domain import AnyPromise, Target
 from headway.domain.ordered import OrderedPipeline as Operators
-from headway.domain.predict_question import PredictQuestion
 from headway.domain.query_questions import SimulateQuestion
-from headway.domain.question import PlanQuestion
+from headway.domain.question import PlanQuestion, PredictQuestion
 from headway.errors import InputError, SpecError, argument
 from headway.planner.kinds.operators import (
     OperatorsPlan,
@@ -26,8 +25,8 @@ from headway.planner.kinds.pipeline_runs import PipelineRuns, simulate_runs
 from headway.planner.kinds.pipeline_search import RoundsPlan, plan_rounds
 from headway.planner.kinds.pipelines import PipelinePrediction, PipelineQuestion
 from headway.planner.kinds.pipelines import predict_pipeline as predict_rounds
-from headway.spec.kinds import MicroBatchPipeline, OrderedPipeline
-from headway.spec.kinds.pipelines import require_modelled
+from headway.spec.kinds.ordered import OrderedPipeline
+from headway.spec.kinds.pipelines import MicroBatchPipeline, require_modelled
 from headway.spec.pipelines import pipelines_of, rounds_of, space_of
 from headway.spec.spec_file import SpecFile, load_spec, require_kind
 

@@ -22,8 +22,7 @@ from headway.domain import (
 from headway.domain.argument import JobKind, question_for, takes
 from headway.domain.configuration import TaskCores
 from headway.domain.later import later, with_changes
-from headway.domain.predict_question import PredictQuestion
-from headway.domain.question import RunQuestion, asks_for_real_time
+from headway.domain.question import PredictQuestion, RunQuestion, asks_for_real_time
 from headway.errors import InputError, argument
 from headway.formats.profile_file import load_stream_profile
 from headway.lazy_names import loads_when_called

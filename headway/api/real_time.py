@@ -14,8 +14,7 @@ from headway.api.nodes_to_buy import spaces_of
 from headway.assumptions.real_time import BATCH_LENGTH_S, PATH_S
 from headway.domain import JobProfile
 from headway.domain.configuration import task_slots
-from headway.domain.predict_question import PredictQuestion
-from headway.domain.question import PlanQuestion
+from headway.domain.question import PlanQuestion, PredictQuestion
 from headway.domain.real_time import RealTimePlan, RealTimePrediction, RealTimeSetting
 from headway.errors import InputError, argument
 from headway.models.real_time.stages import required_slots

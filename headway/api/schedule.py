@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 from headway.api.choosing import choose_beside
 from headway.assumptions.turns import LONGEST_WAIT_RATIO, SHORTEST_LONGEST_WAIT_S
 from headway.domain import JobProfile, Policy, ScheduledQuery, ScheduleReport, Target, WindowGrid
-from headway.domain.argument_lists import names_of
-from headway.domain.argument_values import Choice
+from headway.domain.argument_values import Choice, names_of
 from headway.domain.scheduling import Decision, Replay
 from headway.errors import InputError
 from headway.models.job.setting import duration_model

@@ -13,7 +13,7 @@ from headway.domain import AnyPromise, Deadline
 from headway.errors import InputError, SpecError
 from headway.formats.yaml_document import route_text
 from headway.spec.forms import place
-from headway.spec.kinds import BatchJob, StreamingJob
+from headway.spec.kinds.jobs import BatchJob, StreamingJob
 from headway.spec.kinds.rates import peak_rate
 from headway.spec.parts import PROFILE_OF, cluster_of, node_of, node_type_of
 from headway.spec.spec_file import Planned, PlannedOf, SpecFile, load_spec, require_kind

@@ -12,8 +12,8 @@ from typing import TypeAlias
 from headway.api.arguments import job_from, promises_from
 from headway.api.explore import function_of
 from headway.api.tune import bounds_for, quiet_times, rule_and_state, tune
+from headway.domain.live import WatchedChange
 from headway.domain.tuner import Phase
-from headway.domain.watched import WatchedChange
 from headway.emitters.patch import patch_executors
 from headway.errors import HeadwayError, InputError
 from headway.formats.text_file import write_text

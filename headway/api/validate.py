@@ -9,8 +9,7 @@ from typing import Any
 
 from headway.api.specs import placed
 from headway.errors import InputError, SpecError
-from headway.spec.fleet_of import catalog_of
-from headway.spec.parts import PROFILE_OF, cluster_of, node_cores, profile_of
+from headway.spec.parts import PROFILE_OF, catalog_at, cluster_of, node_cores, profile_of
 from headway.spec.spec_file import SpecFile, load_spec
 
 
@@ -42,7 +41,7 @@ def _parts(file: SpecFile) -> Iterator[tuple[tuple[str | int, ...], Callable[[],
     elif file.kind == "Cluster":
         yield ("spec", "node"), partial(_check_cluster, spec)
     elif file.kind == "CapacityPlan":
-        yield ("spec", "catalog"), partial(catalog_of, spec)
+        yield ("spec", "catalog"), partial(catalog_at, spec.catalog)
         for index, entry in enumerate(spec.jobs):
             if entry.file is not None:
                 yield ("spec", "jobs", index, "file"), partial(validate, entry.file)

@@ -12,10 +12,8 @@ from headway.api.arguments import job_from, promises_from
 from headway.assumptions.live import BIN_S
 from headway.assumptions.tuning import LEARNING_BATCHES, SILENT_RATIO, WATCHED_SIZES_RATIO
 from headway.domain import Arrivals, Configuration, JobProfile, Prediction, Target
-from headway.domain.argument_lists import EXECUTOR_RANGE
-from headway.domain.argument_values import TRIGGER
-from headway.domain.live import Bounds, Reason
-from headway.domain.watched import Look, Standing
+from headway.domain.argument_values import EXECUTOR_RANGE, TRIGGER
+from headway.domain.live import Bounds, Look, Reason, Standing
 from headway.errors import InputError
 from headway.models.job.predict import predict
 from headway.profiler.recording.live import Feed, LogFeed, QueryFeed, query_of_session

@@ -13,7 +13,7 @@ from headway.cli.options import Command, exit_code, given, json_option, refuse, 
 from headway.cli.questions import given_options, options_of
 from headway.cli.terminal import answer, suggest
 from headway.domain.argument import JobKind
-from headway.domain.predict_question import PredictQuestion
+from headway.domain.question import PredictQuestion
 
 _NEXT_STEP = {
     JobKind.QUERY: "headway plan {profile} --rate 50k/s --target 'p99 <= 3s'",

@@ -12,7 +12,7 @@ import click
 from headway.api.tune_spec import patched_manifest, supervise_spec, switch_spec, tune_spec
 from headway.cli.options import DURATION, Command, given, refuse
 from headway.cli.terminal import event, remark, show, show_patched, suggest
-from headway.domain.watched import WatchedChange
+from headway.domain.live import WatchedChange
 from headway.errors import ExitCode
 from headway.formats.own_files import read_whole_text
 from headway.redaction import one_line

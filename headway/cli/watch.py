@@ -26,7 +26,7 @@ from headway.report.columns import fitted
 if TYPE_CHECKING:
     from headway.api.watch import Watcher
     from headway.domain import Target
-    from headway.domain.watched import Look
+    from headway.domain.live import Look
 
 _OF_WATCHING = (
     *("profile_path", "target", "query", "executors", "trigger", "once", "every", "prometheus"),

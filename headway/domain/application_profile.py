@@ -1,8 +1,4 @@
-"""What is known of an application without a streaming query: batch and DStreams.
-
-A batch application consists of its stages: the stages that each one waits for, its number of tasks
-and their times. That is enough to simulate the stages on another number of cores.
-"""
+"""What is known of an application without a streaming query: batch and DStreams."""
 
 from __future__ import annotations
 
@@ -13,7 +9,7 @@ from typing import ClassVar, Literal
 from headway.domain.argument import JobKind
 from headway.domain.checks import require_count, require_not_negative
 from headway.domain.configuration import Cluster
-from headway.domain.declared import DeclaredWork, Provenance
+from headway.domain.declared import Declarable, DeclaredWork
 from headway.domain.profile import APPLICATION_PROFILE_SCHEMA, Application
 from headway.domain.recorded import Coverage, MemoryProfile
 from headway.domain.result import Result
@@ -81,19 +77,17 @@ class RecordedStage:
             f"stage {self.id}",
             num_failed=self.num_failed,
             task_mean_s=self.task_mean_s,
-            task_sd_s=self.task_sd_s or 0.0,
+            task_sd_s=self.task_sd_s,
             task_max_s=self.task_max_s,
             task_fixed_s=self.task_fixed_s,
             submitted_s=self.submitted_s,
         )
         if not self.submitted_s <= self.completed_s < math.inf:
-            raise ValueError(
-                f"completed_s is {self.completed_s}; expected {self.submitted_s} or more"
-            )
+            fault = f"completed_s is {self.completed_s}; expected {self.submitted_s} or more"
+            raise ValueError(fault)
 
     @property
     def called(self) -> str:
-        """Its number, and what it computes."""
         return stage_called(f"stage {self.id}", self.work)
 
     @property
@@ -104,10 +98,7 @@ class RecordedStage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OtherStages:
-    """Sums over the stages that are not listed: light ones, and those that finished no task.
-
-    ``num_tasks`` finished, ``num_failed`` failed.
-    """
+    """Sums over the stages that are not listed: light ones, and those that finished no task."""
 
     num_stages: int = 0
     num_tasks: int = 0
@@ -132,8 +123,7 @@ class Spread:
     min_s: float | None = None
 
     def __post_init__(self) -> None:
-        durations_s = {name: duration_s or 0.0 for name, duration_s in asdict(self).items()}
-        require_not_negative("durations", **durations_s)
+        require_not_negative("durations", **asdict(self))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -167,13 +157,12 @@ class DStreamsProfile:
                 "expected at least 1"
             )
         if self.batch_interval_s is not None and not 0 < self.batch_interval_s < math.inf:
-            raise ValueError(
-                f"batch_interval_s is {self.batch_interval_s}; expected a positive number"
-            )
+            fault = f"batch_interval_s is {self.batch_interval_s}; expected a positive number"
+            raise ValueError(fault)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class ApplicationProfile(Result):
+class ApplicationProfile(Declarable, Result):
     """Everything that is known of one batch or DStreams application.
 
     Its own program keeps a batch application running, and the clock of DStreams the other kind.
@@ -240,10 +229,6 @@ class ApplicationProfile(Result):
         return JobKind.DSTREAMS if self.kind == "dstreams" else JobKind.ENDING
 
     @property
-    def provenance(self) -> Provenance:
-        return "measured" if self.declared is None else "declared"
-
-    @property
     def applications(self) -> tuple[Application, ...]:
         return (self.application,)
 
@@ -254,8 +239,7 @@ class ApplicationProfile(Result):
     def require_can_promise(self, promise: AnyPromise) -> None:
         """Refuse everything except a deadline of a batch job."""
         if self.kind != "batch":
-            raise InputError(
-                f"target '{promise}': {self.called} has no end; a deadline is for batch jobs"
-            )
+            fault = f"target '{promise}': {self.called} has no end; a deadline is for batch jobs"
+            raise InputError(fault)
         if not isinstance(promise, Deadline):
             raise InputError(f"target '{promise}': a batch job has a deadline only")

@@ -1,22 +1,20 @@
-"""What the values of arguments must be: numbers, durations, rates, choices, targets.
-
-Each reads a value from Python, or the text that stands for it, and refuses all else by the name of
-the argument. Texts are parsed where they are typed: by the units, and by the nouns of the domain.
-"""
+"""What values of arguments must be, as Python has them or as texts; all else is refused."""
 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Generic, TypeAlias, TypeVar
 
+from headway.domain.argument import Value
 from headway.domain.configuration import LEAST_TASK_CORES, whole_or_fraction
 from headway.domain.switches import Switch
 from headway.domain.target import AnyPromise, Burst, parse_promise
 from headway.domain.writes import FilesLimit
 from headway.errors import InputError, argument
 from headway.lazy_classes import dataclass
-from headway.limits import LARGEST_NUMBER, LONGEST_S, MOST_CORES, MOST_LONG
+from headway.limits import LARGEST_NUMBER, LONGEST_S, MOST_CORES, MOST_EXECUTORS, MOST_LONG
 from headway.units import parse_duration_s, parse_rate_per_s, parse_rows
 
 Member = TypeVar("Member", bound=str)
@@ -29,7 +27,6 @@ def is_number(value: object) -> bool:
 
 
 def not_expected(name: str, value: object, expected: str) -> InputError:
-    """The error about a value that is not what was expected."""
     return InputError(f"{argument(name)} is {value!r}; expected {expected}")
 
 
@@ -141,17 +138,9 @@ class ReadBy:
     member_value: Any = None
 
 
-def _flag(value: Any, name: str) -> bool:
-    if not isinstance(value, bool):
-        raise not_expected(name, value, "True or False")
-    return value
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListOf:
-    """Objects of a class, or texts that stand for them, which are parsed here where it says how.
-
-    With ``or_one`` a single one need not be in a list; ``min_members`` are the fewest.
+    """Objects of a class, or texts that stand for them; with ``or_one`` a single one, too.
 
     >>> PROMISES.read("p99 <= 3s", "target")[0].limit_s
     3.0
@@ -175,17 +164,12 @@ class ListOf:
 
 
 def parse_seconds(text: str) -> float:
-    """Seconds of a text such as ``5s``; zero needs no unit.
-
-    Raises InputError if it is no duration.
-    """
+    """Seconds of a text such as ``5s``; zero needs no unit. An InputError if it is no duration."""
     return 0.0 if text.strip() == "0" else parse_duration_s(text)
 
 
 def parse_share(text: str) -> float:
-    """A share, in percent or as a number.
-
-    Raises InputError if it is none.
+    """A share, in percent or as a number; an InputError if it is none.
 
     >>> parse_share("5%"), parse_share("0.15")
     (0.05, 0.15)
@@ -218,7 +202,75 @@ def is_list_of(values: object, members: Any) -> bool:
     )
 
 
-FLAG = ReadBy(_flag)
+def _executor_range(value: Any, name: str) -> tuple[int, int]:
+    """The fewest and the most, as a pair, or as a text such as ``2..12`` or ``2:12``.
+
+    >>> _executor_range("2..12", "executors"), _executor_range("4", "executors")
+    ((2, 12), (4, 4))
+    """
+    ends = value
+    if isinstance(value, str):
+        match = re.fullmatch(r"\s*(\d{1,9})\s*(?:(?:\.\.|:)\s*(\d{1,9})\s*)?", value)
+        ends = match and (int(match[1]), int(match[2] or match[1]))
+    if not isinstance(ends, tuple | list) or len(ends) != 2:
+        raise not_expected(name, value, "fewest and most, e.g. 2..12")
+    low, high = (Count(maximum=MOST_EXECUTORS).read(end, name) for end in ends)
+    if low > high:
+        raise not_expected(name, value, "the fewest first, e.g. 2..12")
+    return low, high
+
+
+def each_of(member_value: Value, expected: str) -> ReadBy:
+    """A list of values, each of which is read by itself.
+
+    >>> each_of(Count(maximum=9), expected="a list of counts").read([1, 2.0], "counts")
+    (1, 2)
+    """
+
+    def read(value: Any, name: str) -> tuple[Any, ...]:
+        if not isinstance(value, list | tuple):
+            raise not_expected(name, value, expected)
+        return tuple(member_value.read(member, name) for member in value)
+
+    return ReadBy(read, member_value=member_value)
+
+
+def names_of(expected: str) -> ReadBy:
+    """Names in a list, or in one text with commas between them; each counts once.
+
+    >>> names_of("e.g. hpa,static").read("hpa, static,hpa", "policies")
+    ('hpa', 'static')
+    """
+
+    def read(value: Any, name: str) -> tuple[str, ...]:
+        texts = value.split(",") if isinstance(value, str) else value
+        if not is_list_of(texts, str):
+            raise not_expected(name, value, expected)
+        names = tuple(dict.fromkeys(filter(None, (text.strip() for text in texts))))
+        if not names:
+            raise InputError(f"{argument(name)} names none; expected {expected}")
+        return names
+
+    return ReadBy(read)
+
+
+def of_class(noun: Any, expected: str, *, is_path: bool = False) -> ReadBy:
+    """An object of a class, but no blank text unless it is a path.
+
+    >>> of_class(str, "a text").read("3.5", "spark")
+    '3.5'
+    """
+
+    def read(value: Any, name: str) -> Any:
+        is_blank = isinstance(value, str) and not is_path and not value.strip()
+        if is_blank or not isinstance(value, noun):
+            raise not_expected(name, value, expected)
+        return value
+
+    return ReadBy(read, is_path=is_path)
+
+
+FLAG = of_class(bool, "True or False")
 READ_LATER = ReadBy(lambda value, _name: value)
 PATH_READ_LATER = ReadBy(READ_LATER.read, is_path=True)
 TASK_CORES = InRange(
@@ -257,3 +309,4 @@ FILES_LIMITS = ListOf(
 SWITCHES = ListOf(
     members=Switch, expected=f"one or more of {', '.join(Switch)}", parse=Switch.parse, or_one=True
 )
+EXECUTOR_RANGE = ReadBy(_executor_range)

@@ -99,7 +99,17 @@ def ending_job(
     """
     job.require_can_promise(deadline)
     if job.job_kind is JobKind.QUERY:
-        return _backlog_until(deadline, cast("JobProfile", job), rows)
+        query = cast("JobProfile", job)
+        assert query.drain is not None  # it can have a deadline
+        if query.growth is not None:
+            first, last = map(format_duration, (query.growth.first_s, query.growth.last_s))
+            raise InputError(
+                f"target '{deadline}': batches of the profiled query grew from {first} to {last} "
+                "for the same rows, so the time of other runs is unknown; 'headway profile' names "
+                "the likely cause"
+            )
+        backlog_rows = query.drain.backlog_rows if rows is None else rows
+        return StreamBacklog(profile=query, drain=query.drain, backlog_rows=backlog_rows)
     ending = cast("EndingJob", job)
     if rows is None:
         return ending
@@ -109,17 +119,3 @@ def ending_job(
             "profile of a batch job"
         )
     return replace(ending.backlog, backlog_rows=rows)
-
-
-def _backlog_until(deadline: Deadline, query: JobProfile, rows: float | None) -> StreamBacklog:
-    """The backlog that a query reads until a deadline; by default the profiled ``rows``."""
-    assert query.drain is not None  # it can have a deadline
-    if query.growth is not None:
-        first, last = map(format_duration, (query.growth.first_s, query.growth.last_s))
-        raise InputError(
-            f"target '{deadline}': batches of the profiled query grew from {first} to {last} for "
-            "the same rows, so the time of other runs is unknown; 'headway profile' names the "
-            "likely cause"
-        )
-    backlog_rows = query.drain.backlog_rows if rows is None else rows
-    return StreamBacklog(profile=query, drain=query.drain, backlog_rows=backlog_rows)

@@ -12,10 +12,7 @@ from headway.lazy_classes import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeldOut:
-    """One run that was left out of the fit: predicted and observed.
-
-    The observed latency is that of its rows, assuming that they arrived evenly between batches.
-    """
+    """One run that was left out of the fit; its latency is as if rows arrived evenly."""
 
     label: str = field(metadata={"key": "run"})
     num_batches: int = field(metadata={"key": "batches"})

@@ -19,14 +19,11 @@ SUBDOMAIN_WORDS = (
 )
 
 
-def require_not_negative(where: str, **values: float) -> None:
-    """Refuse values that are negative, undefined, or more than the unit in their name allows.
-
-    Raises ValueError, which names the value.
-    """
+def require_not_negative(where: str, **values: float | None) -> None:
+    """Refuse values that are negative, undefined, or too large for their unit, as a ValueError."""
     for name, value in values.items():
         max_value: float = LONGEST_SUM_S if name.endswith("_s") else MOST_LONG
-        if not 0 <= value <= max_value:
+        if value is not None and not 0 <= value <= max_value:
             up_to = "" if value < 0 or math.isnan(value) else f", up to {max_value:g}"
             raise ValueError(f"{where}: {name} is {value}; expected 0 or more{up_to}")
 
@@ -35,16 +32,12 @@ def require_spread(where: str, **ratios: float) -> None:
     """Refuse spreads of durations that no distribution used here can have, as a ValueError."""
     for name, ratio in ratios.items():
         if not 0 <= ratio <= MOST_SPREAD_RATIO:
-            raise ValueError(
-                f"{where}: {name} is {ratio}; expected 0 or more, up to {MOST_SPREAD_RATIO:g}"
-            )
+            fault = f"{where}: {name} is {ratio}; expected 0 or more, up to {MOST_SPREAD_RATIO:g}"
+            raise ValueError(fault)
 
 
 def require_count(max_count: int, **counts: int | None) -> None:
-    """Refuse counts below 1 or above ``max_count``; None is no count.
-
-    Raises ValueError, which names the value.
-    """
+    """Refuse counts below 1 or above ``max_count``, as a ValueError; None is no count."""
     for name, count in counts.items():
         if count is not None and not 1 <= count <= max_count:
             up_to = "" if count < 1 else f", up to {max_count:,}"

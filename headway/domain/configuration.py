@@ -6,16 +6,9 @@ import math
 from dataclasses import field
 from typing import Any, TypeAlias
 
+import headway.limits as limits
 from headway.domain.checks import require_count, require_not_negative
 from headway.lazy_classes import dataclass
-from headway.limits import (
-    LONGEST_S,
-    MOST_CORES,
-    MOST_EXECUTORS,
-    MOST_INT,
-    MOST_LONG,
-    MOST_PARTITIONS,
-)
 
 _DIGITS = 9  # beyond are those that quotients and products of fractions leave
 
@@ -34,9 +27,8 @@ def check_task_cores(setting: Any, most_cores: int) -> None:
 
 def _require_room_for_a_task(cores_per_executor: int, task_cpus: TaskCores) -> None:
     if task_cpus > cores_per_executor:
-        raise ValueError(
-            f"task_cpus is {task_cpus}, more than the {cores_per_executor} cores of an executor"
-        )
+        fault = f"task_cpus is {task_cpus}, more than the {cores_per_executor} cores of an executor"
+        raise ValueError(fault)
 
 
 def whole_or_fraction(cores: float) -> TaskCores:
@@ -54,7 +46,7 @@ def recorded_task_cores(cores: float) -> TaskCores:
     >>> recorded_task_cores(0.25), recorded_task_cores(0.0)
     (0.25, 1)
     """
-    return whole_or_fraction(cores) if LEAST_TASK_CORES <= cores <= MOST_INT else 1
+    return whole_or_fraction(cores) if LEAST_TASK_CORES <= cores <= limits.MOST_INT else 1
 
 
 def idle_cores(cores_per_executor: int, task_cpus: TaskCores) -> float:
@@ -129,21 +121,19 @@ class Configuration:
     tasks_per_executor: int | None = None
 
     def __post_init__(self) -> None:
-        require_count(MOST_EXECUTORS, executors=self.executors)
-        require_count(MOST_CORES, cores_per_executor=self.cores_per_executor)
-        require_count(MOST_PARTITIONS, shuffle_partitions=self.shuffle_partitions)
-        check_task_cores(self, MOST_CORES)
-        require_count(MOST_CORES, tasks_per_executor=self.tasks_per_executor)
+        require_count(limits.MOST_EXECUTORS, executors=self.executors)
+        require_count(limits.MOST_CORES, cores_per_executor=self.cores_per_executor)
+        require_count(limits.MOST_PARTITIONS, shuffle_partitions=self.shuffle_partitions)
+        check_task_cores(self, limits.MOST_CORES)
+        require_count(limits.MOST_CORES, tasks_per_executor=self.tasks_per_executor)
         _require_room_for_a_task(self.cores_per_executor, self.task_cpus)
-        if not 0 <= self.trigger_s <= LONGEST_S:
-            raise ValueError(
-                f"trigger_s is {self.trigger_s}; expected 0 (as fast as possible) to ten years"
-            )
-        require_count(MOST_LONG, max_offsets_per_trigger=self.max_offsets_per_trigger)
+        if not 0 <= self.trigger_s <= limits.LONGEST_S:
+            fault = f"trigger_s is {self.trigger_s}; expected 0 (as fast as possible) to ten years"
+            raise ValueError(fault)
+        require_count(limits.MOST_LONG, max_offsets_per_trigger=self.max_offsets_per_trigger)
 
     @property
     def num_slots(self) -> int:
-        """Tasks that can run at the same time."""
         return task_slots(
             self.executors, self.cores_per_executor, self.task_cpus, self.tasks_per_executor
         )
@@ -172,10 +162,10 @@ class Cluster:
     tasks_per_executor: int | None = None
 
     def __post_init__(self) -> None:
-        require_count(MOST_INT, executors=self.executors)
-        check_task_cores(self, MOST_INT)
-        require_count(MOST_INT, cores_per_executor=self.cores_per_executor)
-        require_count(MOST_INT, tasks_per_executor=self.tasks_per_executor)
+        require_count(limits.MOST_INT, executors=self.executors)
+        check_task_cores(self, limits.MOST_INT)
+        require_count(limits.MOST_INT, cores_per_executor=self.cores_per_executor)
+        require_count(limits.MOST_INT, tasks_per_executor=self.tasks_per_executor)
         if self.cores_per_executor is not None:
             _require_room_for_a_task(self.cores_per_executor, self.task_cpus)
         require_not_negative("cluster", executors_mean=self.executors_mean)
@@ -230,12 +220,12 @@ class Drain:
     duration_s: float
 
     def __post_init__(self) -> None:
-        if not (self.backlog_rows > 0 and 0 < self.duration_s <= LONGEST_S):
+        if not (self.backlog_rows > 0 and 0 < self.duration_s <= limits.LONGEST_S):
             raise ValueError(
                 f"a backlog of {self.backlog_rows:g} rows in {self.duration_s:g} s; "
                 "expected both above 0"
             )
-        require_count(MOST_LONG, num_batches=self.num_batches)
+        require_count(limits.MOST_LONG, num_batches=self.num_batches)
         if not 0 < self.batch_rows <= self.backlog_rows:
             raise ValueError(
                 f"batches of {self.batch_rows:g} rows of a backlog of {self.backlog_rows:g}; "

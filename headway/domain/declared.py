@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from headway.domain.configuration import Configuration
 from headway.lazy_classes import dataclass
@@ -12,6 +12,17 @@ from headway.lazy_classes import dataclass
 Z90 = 1.6448536269514722
 #: Where the figures of a profile come from.
 Provenance: TypeAlias = Literal["measured", "declared"]
+
+
+class Declarable:
+    """A noun with figures that people ``declared``, or that were measured."""
+
+    __slots__ = ()
+    declared: Any
+
+    @property
+    def provenance(self) -> Provenance:
+        return "measured" if self.declared is None else "declared"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,10 +46,9 @@ class StatedRange:
             )
 
     def at(self, score: float) -> float:
-        """The value at a normal score: 0 is the middle, 1.645 the upper end.
+        """The value at a normal score: 0 is the middle, 1.645 the upper end: theory.md (P19).
 
-        theory.md (P19). Two halves of a lognormal around the middle; a half that ends or starts at
-        zero is a straight line.
+        Two halves of a lognormal around the middle, or a straight line to or from zero.
 
         >>> about = StatedRange(low_s=0.0, mid_s=0.01, high_s=0.02)
         >>> about.at(0.0), about.at(-1.6448536269514722), round(about.at(2 * 1.6448536269514722), 3)
@@ -51,7 +61,6 @@ class StatedRange:
         return max(self.mid_s + (end_s - self.mid_s) * steps, 0.0)
 
     def scaled(self, ratio: float) -> StatedRange:
-        """Each of the three times a ratio, 0 or more."""
         return StatedRange(
             low_s=self.low_s * ratio, mid_s=self.mid_s * ratio, high_s=self.high_s * ratio
         )

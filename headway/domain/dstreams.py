@@ -43,8 +43,12 @@ class DStreamsSetting:
     num_receivers: int = field(default=0, metadata={"key": "receivers"})
 
     def __post_init__(self) -> None:
-        for name in ("executors", "cores_per_executor", "concurrent_jobs"):
-            require_count(MOST_INT, **{name: getattr(self, name)})
+        require_count(
+            MOST_INT,
+            executors=self.executors,
+            cores_per_executor=self.cores_per_executor,
+            concurrent_jobs=self.concurrent_jobs,
+        )
         check_task_cores(self, MOST_INT)
         require_seconds(batch_interval_s=self.batch_interval_s)
 
@@ -61,11 +65,11 @@ class DStreamsPrediction(Result):
 
     ``processing_time`` is that of a batch, ``scheduling_delay`` its wait for the batches before it,
     ``tuple_latency`` from the arrival of a row to the end of its batch; ``phases_s`` splits its
-    mean. The three are None if batches pile up, or if the setting is too close to that to predict
-    them. ``overrun_probability`` is the share of batches that take longer than the interval. The
-    rates are None if the log does not count rows. ``utilization_ratio`` is the share of time that
-    the jobs which may run at the same time are busy, ``offered_load_ratio`` is above 1 if more
-    arrives than they can do.
+    mean. The three are None if batches pile up, or if the setting is too close to that.
+    ``overrun_probability`` is the share of batches that take longer than the interval. Rates are
+    None if the log does not count rows. ``utilization_ratio`` is the share of time that the jobs
+    which may run at the same time are busy, ``offered_load_ratio`` is above 1 if more arrives than
+    they can do.
     """
 
     result_kind = "dstreams-prediction"
@@ -117,6 +121,7 @@ class DStreamsPlan(Result):
     ends: ClassVar[Literal[False]] = False
     prediction: ClassVar[None] = None
     memory: ClassVar[None] = None
+    query_options: ClassVar[Mapping[str, str]] = {}
     feasible: bool
     target: Target = field(metadata={"key": None})
     rate_per_s: float | None = field(
@@ -161,10 +166,6 @@ class DStreamsPlan(Result):
     @property
     def planned_s(self) -> float:
         return self.point.planned_s
-
-    @property
-    def query_options(self) -> Mapping[str, str]:
-        return {}
 
     @property
     def provenance(self) -> Provenance:

@@ -12,7 +12,6 @@ from headway.lazy_classes import dataclass
 
 
 def parse_growth(text: str) -> float:
-    """How many times as much, e.g. ``1.5x``."""
     try:
         return float(text.strip().removesuffix("x"))
     except ValueError:
@@ -30,9 +29,8 @@ def read_month(value: Any, name: str) -> int:
         raise not_expected(name, value, "a month, e.g. 2027-06")
     year, month = map(int, match.groups())
     if not 1 <= month <= 12:
-        raise InputError(
-            f"{argument(name)} {value}: there is no month {month}; expected e.g. {match[1]}-06"
-        )
+        fault = f"{argument(name)} {value}: there is no month {month}; expected e.g. {match[1]}-06"
+        raise InputError(fault)
     return year * 12 + month - 1
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import field
+from functools import partial
 from typing import Literal, TypeAlias
 
 from headway.domain.target import Burst, CatchUp, Deadline, DuringBurst, Metric, Promise, Target
@@ -46,34 +47,22 @@ class KeptPromise:
 
     def __post_init__(self) -> None:
         if self.form != PROMISE_FORM:
-            raise ValueError(
-                f"form is {self.form!r}; this Headway reads {PROMISE_FORM}: make the file anew"
-            )
+            fault = f"form is {self.form!r}; this Headway reads {PROMISE_FORM}: make the file anew"
+            raise ValueError(fault)
         self.promise()
 
     @classmethod
     def of(cls, promise: Promise | Deadline) -> KeptPromise:
-        """The stored form of a target."""
-        text = str(promise)
+        stored = partial(cls, text=str(promise), limit_s=promise.limit_s)
         match promise:
-            case Target(metric=metric, quantile=quantile, limit_s=limit_s):
-                return cls(
-                    kind="latency",
-                    text=text, metric=metric, quantile=quantile, limit_s=limit_s,
-                )  # fmt: skip
-            case DuringBurst(target=target, burst=burst):
-                return cls(
-                    kind="during_burst",
-                    text=text, metric=target.metric, quantile=target.quantile,
-                    limit_s=target.limit_s, burst=burst,
-                )  # fmt: skip
-            case CatchUp(limit_s=limit_s, after=Burst() as burst):
-                return cls(kind="catch_up", text=text, limit_s=limit_s, burst=burst)
-            case CatchUp(limit_s=limit_s, after=after_s):
-                assert isinstance(after_s, float)
-                return cls(kind="catch_up", text=text, limit_s=limit_s, after_s=after_s)
-            case Deadline(limit_s=limit_s):
-                return cls(kind="deadline", text=text, limit_s=limit_s)
+            case Target(metric=metric, quantile=quantile):
+                return stored(kind="latency", metric=metric, quantile=quantile)
+            case DuringBurst(target=Target(metric=metric, quantile=quantile), burst=burst):
+                return stored(kind="during_burst", metric=metric, quantile=quantile, burst=burst)
+            case CatchUp(outage_s=after_s, burst=burst):
+                return stored(kind="catch_up", after_s=after_s, burst=burst)
+            case Deadline():
+                return stored(kind="deadline")
 
     def promise(self) -> Promise | Deadline:
         """The stored target; a ValueError if something that its kind needs is missing."""

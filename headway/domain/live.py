@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import math
+from dataclasses import field
 from enum import StrEnum
+from typing import Literal, TypeAlias
 
 from headway.assumptions.live import CATCH_UP_S, CHANGES_PER_HOUR
+from headway.domain.configuration import Configuration
 from headway.domain.playback import Outage, RateTrace
-from headway.domain.prediction import Interval
+from headway.domain.prediction import Interval, LatencyDistribution, Prediction
 from headway.domain.result import Result
+from headway.domain.target import Target
 from headway.lazy_classes import dataclass
 from headway.units import S_PER_HOUR
 
@@ -112,11 +116,9 @@ class Bounds:
             raise ValueError("need catch_up_s, changes_per_hour and budget_executor_s above 0")
 
     def clipped(self, executors: int) -> int:
-        """The nearest allowed number of executors."""
         return min(max(executors, self.min_executors), self.max_executors)
 
     def is_quiet(self, at_s: float) -> bool:
-        """Whether changes are forbidden at a moment."""
         return any(start_s <= at_s < end_s for start_s, end_s in self.quiet_s)
 
 
@@ -156,9 +158,9 @@ class Alternative:
 class Proposal:
     """A change from one setting to another, its reason, and what it gains and costs [node-seconds].
 
-    For a step up ``gain_node_s`` is inf: the target is missed without it. ``after_executors`` and
-    ``after_trigger_s`` are absolute, so that a repeated request has no further effect.
-    ``waiting_rows`` wait beyond the usual.
+    For a step up ``gain_node_s`` is inf: the target is missed without it. The setting after it is
+    absolute, so that a repeated request has no further effect. ``waiting_rows`` wait beyond the
+    usual.
     """
 
     kind: ChangeKind
@@ -176,7 +178,6 @@ class Proposal:
 
     @property
     def is_up(self) -> bool:
-        """Whether executors are added."""
         return self.after_executors > self.before_executors
 
 
@@ -259,5 +260,116 @@ class PolicyComparison(Result):
         return any(map(self.meets, self.outcomes))
 
     def node_hours(self, outcome: PolicyOutcome) -> float:
-        """Requested nodes, over time."""
         return outcome.executor_s / self.executors_per_node / S_PER_HOUR
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LiveBatch:
+    """A micro-batch of a running query, as its progress reports it.
+
+    ``started_s`` is an instant since 1970, ``committed_s`` when its rows were committed,
+    ``ended_s`` when Spark was done with it. ``position_rows`` is how far it has read its sources,
+    in rows since their beginning, ``available_rows`` how far they had come when it was planned;
+    None for sources whose offsets count something else, or are unknown. ``num_cores`` are those of
+    the executors when it was reported, ``jvm_started_s`` when the oldest of them started, an
+    instant since 1970; None if unknown.
+    """
+
+    query_id: str
+    run_id: str
+    query_name: str | None
+    batch_id: int
+    started_s: float
+    committed_s: float
+    ended_s: float
+    num_rows: int
+    position_rows: int | None = None
+    available_rows: int | None = None
+    shuffle_partitions: int | None = None
+    sink: str | None = None
+    num_cores: int | None = None
+    jvm_started_s: float | None = None
+
+    @property
+    def duration_s(self) -> float:
+        """How long Spark took for it [s]."""
+        return self.ended_s - self.started_s
+
+
+#: Verdict of a look at a running query, the most urgent first: nothing within the bounds meets the
+#: target at the rate that arrives; a batch runs for longer than nearly all do; batches have come to
+#: take longer, or less long, than the profile says; more rows were late than the target allows;
+#: there are too few batches to say anything; the target is met, as predicted.
+Standing: TypeAlias = Literal["out_of_bounds", "silent", "drifted", "late", "learning", "held"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SeenDrift:
+    """Durations of batches over their predictions.
+
+    ``since_s`` is the instant at which a drift most likely began; None without an alarm.
+    ``num_batches_to_find`` is the number of batches after which durations that have become a fifth
+    longer raise an alarm; None if before that they would be taken for the usual difference of runs.
+    """
+
+    duration_ratio: float = field(metadata={"then": {"alarm": "is_alarm"}})
+    since_s: float | None = None
+    num_batches_to_find: int | None = None
+
+    @property
+    def is_alarm(self) -> bool:
+        """Whether it exceeds chance."""
+        return self.since_s is not None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WatchedChange:
+    """A change that a new plan would make, its gain and its cost.
+
+    ``saved_node_s_per_hour`` is the number of node-seconds that an hour at the new setting saves,
+    negative if it takes more; ``latency_now_s`` and ``latency_then_s`` are the planned latencies,
+    None if none can be quoted; ``pause_s`` is how long the query does not run, ``late_s`` the
+    seconds of arrivals that are late until it has taken effect and the backlog is worked off.
+    """
+
+    now: Configuration
+    then: Configuration
+    why: str
+    saved_node_s_per_hour: float
+    latency_now_s: float | None
+    latency_then_s: float | None
+    pause_s: float
+    late_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Look(Result):
+    """Everything that one look at a running query shows.
+
+    ``seen_s`` is the time span of the batches in the look; ``latency`` is measured over their rows,
+    ``late_ratio`` the share of the rows that were later than the target's limit, and
+    ``budget_left_ratio`` what is left of the share that may be late, negative if more were.
+    ``silent_s`` is the time since the query last reported.
+    """
+
+    result_kind = "watch"
+    query: str
+    target: Target
+    standing: Standing
+    at_s: float
+    seen_s: float
+    num_batches: int
+    configuration: Configuration
+    rate_per_s: float | None
+    prediction: Prediction | None
+    latency: LatencyDistribution | None
+    batch_duration: LatencyDistribution | None
+    utilization_ratio: float | None
+    backlog_rows: float | None
+    silent_s: float
+    late_ratio: float | None
+    budget_left_ratio: float | None
+    drift: SeenDrift | None
+    change: WatchedChange | None
+    why_no_change: str | None = None
+    is_feasible: bool = True

@@ -4,16 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Literal, TypeAlias, get_args
 
+import headway.domain.argument_values as values
 from headway.domain.argument import Question, argument_of
-from headway.domain.argument_lists import text_of
-from headway.domain.argument_values import (
-    QUERIES,
-    READ_LATER,
-    TRIGGER,
-    Choice,
-    ReadBy,
-    not_expected,
-)
 from headway.errors import InputError, argument
 from headway.lazy_classes import dataclass
 
@@ -23,7 +15,6 @@ LogEngine: TypeAlias = Literal["auto", "in-process", "spark"]
 
 
 def parse_property(text: str) -> tuple[str, str]:
-    """The name and the value of a Spark property, as spark-submit takes it."""
     name, equals, value = text.partition("=")
     if not equals or not name.startswith("spark."):
         # The rest of it may be a secret.
@@ -40,7 +31,7 @@ def _properties(value: Any, name: str) -> tuple[tuple[str, str], ...]:
     try:
         pairs = dict(value).items()
     except (TypeError, ValueError):
-        raise not_expected(name, value, "a mapping of Spark properties") from None
+        raise values.not_expected(name, value, "a mapping of Spark properties") from None
     for key, _ in pairs:
         if not str(key).startswith("spark."):
             raise InputError(f"{argument(name)}: {key!r} is not a Spark property")
@@ -52,25 +43,28 @@ class LogsQuestion(Question):
     """With what logs are read."""
 
     engine: LogEngine = argument_of(
-        Choice(get_args(LogEngine)),
+        values.Choice(get_args(LogEngine)),
         "Reader of the logs. 'auto' uses Spark for remote addresses, with --master or --conf, and "
         "above 8 GB of events. Only 'spark' needs Java.",
         default="auto",
         is_rare=True,
     )
     master: str = argument_of(
-        text_of(), "Spark master for reading the logs.", default=DEFAULT_MASTER, is_rare=True
+        values.of_class(str, "a text"),
+        "Spark master for reading the logs.",
+        default=DEFAULT_MASTER,
+        is_rare=True,
     )
     conf: tuple[tuple[str, str], ...] = argument_of(
-        ReadBy(_properties, parse=parse_property),
+        values.ReadBy(_properties, parse=parse_property),
         "Spark property for the session that reads the logs, as for spark-submit. Repeatable.",
         default=(),
         is_repeatable=True,
         metavar="NAME=VALUE",
         is_rare=True,
     )
-    session: Any = argument_of(READ_LATER, "A running session that reads them.", option=None)
-    progress: Any = argument_of(READ_LATER, "Called with what is being done.", option=None)
+    session: Any = argument_of(values.READ_LATER, "A running session that reads them.", option=None)
+    progress: Any = argument_of(values.READ_LATER, "Called with what is being done.", option=None)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,7 +72,7 @@ class ProfileQuestion(LogsQuestion):
     """What logs are profiled for, or predictions from them judged."""
 
     queries: tuple[str, ...] = argument_of(
-        QUERIES,
+        values.QUERIES,
         "Query to include as a run of the job. Repeatable.",
         option="--query",
         default=(),
@@ -87,7 +81,7 @@ class ProfileQuestion(LogsQuestion):
         metavar="NAME_OR_ID",
     )
     trigger_s: float | None = argument_of(
-        TRIGGER,
+        values.TRIGGER,
         "Trigger interval of the queries; 0s means as fast as possible. Estimated from the log by "
         "default.",
         name="trigger",

@@ -6,7 +6,6 @@ import math
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import field
-from types import MappingProxyType
 from typing import Literal, TypeAlias, get_args
 
 from headway.errors import InputError
@@ -73,9 +72,7 @@ class NodeType:
 
     @classmethod
     def parse(cls, text: str) -> NodeType:
-        """Read a node type as written on the command line.
-
-        Raises InputError if the text is not a node type, or not a possible one.
+        """Read a node type as written on the command line; an InputError if it is not possible.
 
         >>> NodeType.parse("m6i.xlarge:cores=4,memory=14g,price=0.192").price_per_hour
         0.192
@@ -114,9 +111,8 @@ class NodeType:
                 f"{where}: cores is {self.cores}; expected at least 1 and at most {MOST_CORES:,}"
             )
         if self.memory_bytes is not None and not 1 <= self.memory_bytes <= MOST_LONG:
-            raise ValueError(
-                f"{where}: memory is {self.memory_bytes}; expected a positive size below 8 EiB"
-            )
+            fault = f"{where}: memory is {self.memory_bytes}; expected a positive size below 8 EiB"
+            raise ValueError(fault)
         if self.price_per_hour is not None and not 0 < self.price_per_hour < math.inf:
             raise ValueError(
                 f"{where}: price is {self.price_per_hour:g}; expected more than 0 per hour, "
@@ -140,12 +136,10 @@ def _whole(text: str) -> int:
     return int(text)
 
 
-_FIELDS: Mapping[str, tuple[str, Callable[[str], object]]] = MappingProxyType(
-    {
-        "cores": ("cores", _whole),
-        "memory": ("memory_bytes", parse_size_bytes),
-        "price": ("price_per_hour", float),
-        "speed": ("core_speed_ratio", float),
-        "executors": ("executors_per_node", _whole),
-    }
-)
+_FIELDS: Mapping[str, tuple[str, Callable[[str], object]]] = {
+    "cores": ("cores", _whole),
+    "memory": ("memory_bytes", parse_size_bytes),
+    "price": ("price_per_hour", float),
+    "speed": ("core_speed_ratio", float),
+    "executors": ("executors_per_node", _whole),
+}

@@ -32,10 +32,10 @@ Scheduler: TypeAlias = Literal["CT", "CT keep", "CT as printed", "LP", "ET", "QS
 class Operator:
     """One operator of a pipeline: the cost of a tuple, and its outputs.
 
-    ``selectivity_ratio`` is outputs per input; ``cost_spread_ratio`` is the coefficient of
-    variation of the cost. Only a partitioned operator has partitions, queue and keys: the k-th most
-    frequent of ``num_keys`` has a share in proportion to ``k ** -exponent``. If it is None, the
-    partitions get even shares.
+    ``selectivity_ratio`` is outputs per input; ``cost_spread_ratio`` the coefficient of variation.
+    Only a partitioned operator has partitions, queue and keys: the k-th most frequent of
+    ``num_keys`` has a share in proportion to ``k ** -exponent``. If it is None, the partitions get
+    even shares.
     """
 
     name: str
@@ -203,5 +203,4 @@ class OrderedPlan(Result):
 
     @property
     def keeps_up(self) -> bool:
-        """Whether the hottest key leaves time within the trigger interval."""
         return self.trigger_s == 0.0 or self.serial_s < self.trigger_s

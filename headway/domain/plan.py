@@ -6,28 +6,13 @@ from collections.abc import Mapping
 from dataclasses import field
 from typing import ClassVar, Literal, TypeAlias
 
+import headway.domain.plan_parts as parts
 from headway.assumptions.planning import CONFIDENCE
 from headway.domain.configuration import Arrivals, Configuration
-from headway.domain.declared import DeclaredCosts, Provenance
+from headway.domain.declared import Declarable, DeclaredCosts
 from headway.domain.finding import Finding
 from headway.domain.later import made_when_asked
 from headway.domain.node_type import NodeType, Objective
-from headway.domain.plan_parts import (
-    Advice,
-    AfterStart,
-    Applies,
-    MemoryPlan,
-    NearestTarget,
-    Optimality,
-    PlannedDriver,
-    PlannedDurations,
-    PlannedSetting,
-    PlannedSkew,
-    PromiseNeed,
-    RuleOfThumb,
-    Sensitivity,
-    Verdict,
-)
 from headway.domain.prediction import LatencyDistribution, Prediction
 from headway.domain.result import Result
 from headway.domain.target import AnyPromise, Promise, Target
@@ -89,7 +74,7 @@ class Change:
     setting: str
     before: str
     after: str
-    applies: Applies
+    applies: parts.Applies
 
 
 @made_when_asked(
@@ -97,7 +82,7 @@ class Change:
     *("rates", "most_on_nodes", "first_advice"),
 )
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class _StreamAnswer(Result):
+class _StreamAnswer(Declarable, Result):
     """What `Plan` and `InfeasiblePlan` have in common: a setting, and what is known of it.
 
     What explains the setting is computed when it is first read.
@@ -138,30 +123,29 @@ class _StreamAnswer(Result):
     cost_per_hour: float | None = None
     budget_per_hour: float | None = None
     refused_node_types: tuple[str, ...] = ()
-    settings: tuple[PlannedSetting, ...] = ()
-    memory: MemoryPlan | None = None
-    optimality: Optimality | None = None
-    sensitivities: tuple[Sensitivity, ...] = ()
-    advice: tuple[Advice, ...] = ()
-    durations: PlannedDurations | None = None
+    settings: tuple[parts.PlannedSetting, ...] = ()
+    memory: parts.MemoryPlan | None = None
+    optimality: parts.Optimality | None = None
+    sensitivities: tuple[parts.Sensitivity, ...] = ()
+    advice: tuple[parts.Advice, ...] = ()
+    durations: parts.PlannedDurations | None = None
     spark_version: str | None = None
     chosen: FrontierPoint | None = None
     findings: tuple[Finding, ...] = ()
     declared: DeclaredCosts | None = None
     kept_probability: float | None = None
-    skew: PlannedSkew | None = None
+    skew: parts.PlannedSkew | None = None
     rates: tuple[PlannedRate, ...] = ()
     most_on_nodes: FrontierPoint | None = field(default=None, metadata={"key": None})
-    first_advice: Advice | None = field(default=None, metadata={"key": None})
+    first_advice: parts.Advice | None = field(default=None, metadata={"key": None})
     writes: PlannedWrites | None = None
-    driver: PlannedDriver | None = None
+    driver: parts.PlannedDriver | None = None
 
     @property
-    def verdict(self) -> Verdict | None:
-        """Whether the targets are met at the planned confidence; for a feasible plan they are."""
+    def verdict(self) -> parts.Verdict | None:
         if self.kept_probability is None:
             return None
-        return Verdict.of(self.kept_probability, self.confidence)
+        return parts.Verdict.of(self.kept_probability, self.confidence)
 
     @property
     def promises(self) -> tuple[Promise, ...]:
@@ -175,17 +159,14 @@ class _StreamAnswer(Result):
 
     @property
     def executors(self) -> int:
-        """The executors on its nodes."""
         return self.configuration.executors
 
     @property
     def cores_per_executor(self) -> int:
-        """Cores of each executor."""
         return self.configuration.cores_per_executor
 
     @property
     def max_rate_per_s(self) -> float | None:
-        """Max rate of its setting within its targets."""
         return None if self.chosen is None else self.chosen.sustainable_rate_per_s
 
     @property
@@ -211,13 +192,7 @@ class _StreamAnswer(Result):
 
     @property
     def calibrated(self) -> bool:
-        """Whether it is within the calibrated range of the profile."""
         return self.prediction.calibrated
-
-    @property
-    def provenance(self) -> Provenance:
-        """Whether it is based on measured figures or on declared ones."""
-        return "measured" if self.declared is None else "declared"
 
     def most_s(self, promise: AnyPromise) -> float:
         """Upper end of a latency [s]; the plan's own latency is at the plan's confidence."""
@@ -229,9 +204,8 @@ class _StreamAnswer(Result):
         if distribution is None:
             raise InputError(f"target '{promise}': the plan predicts no such latency")
         if promise.statistic not in distribution.statistics_s:
-            raise InputError(
-                f"target '{promise}': expected one of {', '.join(distribution.statistics_s)}"
-            )
+            fault = f"target '{promise}': expected one of {', '.join(distribution.statistics_s)}"
+            raise InputError(fault)
         interval = distribution.intervals90_s.get(promise.statistic)
         return distribution.statistics_s[promise.statistic] if interval is None else interval.high
 
@@ -246,8 +220,8 @@ class Plan(_StreamAnswer):
 
     feasible: ClassVar[Literal[True]] = True
     rejected: tuple[Rejection, ...] = ()
-    rules: tuple[RuleOfThumb, ...] = ()
-    after_start: AfterStart | None = None
+    rules: tuple[parts.RuleOfThumb, ...] = ()
+    after_start: parts.AfterStart | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -256,15 +230,15 @@ class InfeasiblePlan(_StreamAnswer):
 
     The setting is the one with the lowest latency at the requested rate if one is stable, otherwise
     the one with the highest rate within target. ``floor_s`` is the lowest latency of any setting at
-    the requested rate, ``physical_floor_s`` the lower bound for any number of nodes; ``needs`` is
-    what each target needs alone.
+    that rate, ``physical_floor_s`` the bound for any number of nodes, ``needs`` what each target
+    needs alone.
     """
 
     feasible: ClassVar[Literal[False]] = False
     floor_s: float
     physical_floor_s: float | None = None
-    nearest: tuple[NearestTarget, ...] = ()
-    needs: tuple[PromiseNeed, ...] = ()
+    nearest: tuple[parts.NearestTarget, ...] = ()
+    needs: tuple[parts.PromiseNeed, ...] = ()
 
 
 #: What comes of planning a stream; ``feasible`` tells which it is.

@@ -130,7 +130,7 @@ class RuleOfThumb:
 class NearestTarget:
     """The nearest target that can be met if one part of it is relaxed.
 
-    ``numbers`` has its values: ``nodes``, and of the relaxed part ``limit_s``, ``rate_per_s``,
+    ``numbers`` has ``nodes``, and of the relaxed part ``limit_s``, ``rate_per_s``,
     ``source_partitions``, ``confidence`` or ``quantile``.
     """
 
@@ -163,9 +163,9 @@ class PromiseNeed:
 class Optimality:
     """How far a plan can be from the optimum.
 
-    ``least_nodes`` is a number of nodes below which nothing meets the target; the plan is
-    ``proved`` to be the minimum if every number of nodes between was tried. ``relaxed_nodes`` is
-    the bound of the convex relaxation, if it was requested.
+    Below ``least_nodes`` nothing meets the target; the plan is ``proved`` to be the minimum if
+    every number of nodes between was tried. ``relaxed_nodes`` is the bound of the convex
+    relaxation, if requested.
     """
 
     least_nodes: int
@@ -305,8 +305,8 @@ class PlannedResources:
     """What a plan assumes of the cluster that runs it, as one list; the executors are fixed.
 
     A file that is patched, and settings that a plan is compared with, must not contradict any of
-    it. ``heap_bytes`` is None if the plan does not set the heap, the memory of a container besides
-    it is None if the plan does not assume a size: it checks no memory, and what is set stays.
+    it. ``heap_bytes`` is None if the plan does not set the heap, the other sizes if it assumes
+    none: it checks no memory, and what is set stays.
 
     >>> resources = PlannedResources(
     ...     nodes=1, executors=2, cores_per_executor=4, task_cpus=2, heap_bytes=8 * 2**30,
@@ -327,12 +327,10 @@ class PlannedResources:
 
     @property
     def slots_per_executor(self) -> int:
-        """Tasks that an executor runs at the same time."""
         return task_slots(1, self.cores_per_executor, self.task_cpus)
 
     @property
     def num_cores(self) -> int:
-        """Cores of all executors."""
         return self.executors * self.cores_per_executor
 
     @property
@@ -348,11 +346,11 @@ class PlannedResources:
 class PlannedDriver:
     """The driver of one or several queries of an application: theory.md (U2)-(U4).
 
-    Its queries keep ``busy_cores`` busy of ``cores``, the cores that are given or planned, and
-    ``needed_cores`` leave the room that it needs. As many queries of the same kinds as
-    ``knee_queries`` saturate it, from ``knee_low_queries`` to ``knee_high_queries`` with 90%
-    probability: beyond, batches no longer keep their triggers. ``heap_bytes`` is the heap to set.
-    ``is_shared_with_tasks`` if driver and executor are one JVM, whose cores the tasks need, too.
+    Its queries keep ``busy_cores`` busy of ``cores``; ``needed_cores`` leave the room that it
+    needs. As many queries of the same kinds as ``knee_queries`` saturate it, within the bounds with
+    90% probability: beyond, batches no longer keep their triggers. ``heap_bytes`` is the heap to
+    set. ``is_shared_with_tasks`` if driver and executor are one JVM, whose cores the tasks need,
+    too.
 
     >>> driver = PlannedDriver(
     ...     num_queries=4, busy_cores=0.5, cores=1, needed_cores=1, knee_queries=8.0,

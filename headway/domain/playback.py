@@ -32,7 +32,6 @@ class Outage:
 
     @classmethod
     def parse(cls, text: str) -> Outage:
-        """Read an outage as it is written on the command line."""
         match = re.fullmatch(r"\s*(?P<length>.+?)\s+at\s+(?P<start>.+?)\s*", text)
         if match is None:
             raise InputError(f"{text!r} is not an outage; expected e.g. '5m at 1h'")
@@ -47,9 +46,8 @@ class Outage:
 class RateTrace:
     """Arrivals whose rate changes at known moments.
 
-    At each of ``times_s``, of which the first is the start of the simulation, another one of
-    ``rates_per_s`` begins, the last of which ends at ``end_s``. ``rate_at_end_per_s`` is another
-    rate that begins there, and is not simulated.
+    Each rate begins at one of ``times_s``, of which the first is the start of the simulation, and
+    the last ends at ``end_s``. ``rate_at_end_per_s`` begins there, and is not simulated.
 
     >>> RateTrace(times_s=(0.0, 60.0), rates_per_s=(100.0, 300.0), end_s=90.0).mean_rate_per_s
     166.66666666666666
@@ -93,9 +91,8 @@ class TraceStretch:
     """Results of one stretch of the trace, over all runs.
 
     Latencies are of the rows that arrived in it and were read; ``late_ratio`` is the share of them
-    (or of batches, depending on the target) above the limit. None if no such row was read before
-    the trace ended. ``backlog_rows`` is the maximum number of rows that had arrived and were in no
-    batch yet, in the median run.
+    (or of batches, depending on the target) above the limit. None if no such row was read.
+    ``backlog_rows`` is the maximum that was in no batch yet, in the median run.
     """
 
     start_s: float
@@ -171,7 +168,6 @@ class Playback(Result):
 
     @property
     def missed(self) -> tuple[SimulatedTarget, ...]:
-        """The targets that the plan misses under this trace."""
         return tuple(target for target in self.targets if target.met is False)
 
     @property

@@ -26,7 +26,6 @@ class Interval:
 
     @property
     def is_open(self) -> bool:
-        """Whether it has no upper end."""
         return math.isinf(self.high)
 
 
@@ -157,7 +156,6 @@ class Prediction(Result):
 
     @property
     def is_quotable(self) -> bool:
-        """Whether there are latencies to quote."""
         return self.stable and self.tuple_latency is not None
 
     @property
@@ -197,8 +195,7 @@ class Prediction(Result):
     def gain_ratio(self) -> float | None:
         """How many times an error in batch durations counts in the latency as fast as possible.
 
-        It is `1/(1-r)` at the offered load `r`; None with a trigger interval, which absorbs most of
-        it, and if there is no latency.
+        `1/(1-r)` at the offered load `r`; None with a trigger interval, which absorbs most of it.
         """
         load = self.offered_load_ratio
         if self.configuration.trigger_s > 0 or not self.is_quotable or load is None:

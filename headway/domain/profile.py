@@ -8,20 +8,13 @@ from collections.abc import Mapping
 from dataclasses import field, replace
 from typing import ClassVar
 
+import headway.domain.recorded as recorded
 from headway.assumptions.predictions import USUAL_PERSISTENCE_RATIO
 from headway.domain.argument import JobKind
 from headway.domain.checks import require_not_negative, require_spread
 from headway.domain.configuration import Arrivals, Configuration, Drain
-from headway.domain.declared import DeclaredCosts, Provenance
+from headway.domain.declared import Declarable, DeclaredCosts
 from headway.domain.growth import DurationGrowth, SlowGrowth, WarmUp
-from headway.domain.recorded import (
-    Coverage,
-    EmptyBatches,
-    MemoryProfile,
-    ObservedArrivals,
-    ObservedSetting,
-    StateProfile,
-)
 from headway.domain.result import Result
 from headway.domain.stage import QueryShape, StageProfile
 from headway.domain.target import AnyPromise, Deadline
@@ -53,12 +46,12 @@ class DurationNoise:
 
     ``batch_ratio`` is the coefficient of variation of long batches of one run; it multiplies the
     whole duration, since a slow moment of the machine slows the driver and the tasks alike.
-    ``added_sd_s`` is the part of the spread that does not grow with the duration.
-    ``autocorrelation`` is the share of that variance that lasts, ``persistence_ratio`` what is left
-    of it from one batch to the next; ``run_to_run_ratio`` is the spread (standard deviation of the
-    logarithm) between runs of a setting, which no number of batches of one run can reveal. If
-    batches fall into two modes, ``slow_batch_share`` of them take ``slow_batch_ratio`` times as
-    long as the others; both modes are part of ``batch_ratio``.
+    ``added_sd_s`` is the part that does not grow with the duration. ``autocorrelation`` is the
+    share of that variance that lasts, ``persistence_ratio`` what is left of it from one batch to
+    the next; ``run_to_run_ratio`` is the standard deviation of the logarithm between runs of a
+    setting, which no number of batches of one run can reveal. If batches fall into two modes,
+    ``slow_batch_share`` of them take ``slow_batch_ratio`` times as long as the others; both are
+    part of ``batch_ratio``.
     """
 
     batch_ratio: float
@@ -161,14 +154,13 @@ def is_rocksdb(state_store: str | None) -> bool:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class JobProfile(Result):
+class JobProfile(Declarable, Result):
     """Everything that prediction and planning need to know about one streaming job.
 
-    ``declared`` are the figures that people declared if nothing was measured; such a profile has no
-    observed setting. Checkpoint and source fix ``state_partitions``, ``source_partitions`` and
-    ``state_store``; None if nothing does, or if it is unknown. If all batches had one size, the
-    cost of a row is only known to be within ``row_cost_half_range_ratio`` of the one listed, above
-    or below. Read and written as YAML by :mod:`headway.formats.profile_file`.
+    A profile of figures that people ``declared`` has no observed setting. Checkpoint and source fix
+    ``state_partitions``, ``source_partitions`` and ``state_store``; None if nothing does, or if it
+    is unknown. If all batches had one size, the cost of a row is only known to be within
+    ``row_cost_half_range_ratio`` of the one listed, above or below.
     """
 
     result_kind = "profile"
@@ -183,14 +175,14 @@ class JobProfile(Result):
     stages: tuple[StageProfile, ...]
     noise: DurationNoise
     drift: Drift
-    settings: tuple[ObservedSetting, ...]
-    observed_arrivals: ObservedArrivals | None = None
-    state: StateProfile | None = None
-    memory: MemoryProfile | None = None
+    settings: tuple[recorded.ObservedSetting, ...]
+    observed_arrivals: recorded.ObservedArrivals | None = None
+    state: recorded.StateProfile | None = None
+    memory: recorded.MemoryProfile | None = None
     state_partitions: int | None = field(default=None, metadata={"key": "pins.state_partitions"})
     source_partitions: int | None = field(default=None, metadata={"key": "pins.source_partitions"})
     state_store: str | None = field(default=None, metadata={"key": "pins.state_store"})
-    coverage: Coverage | None = None
+    coverage: recorded.Coverage | None = None
     notes: tuple[str, ...] = field(default=())
     declared: DeclaredCosts | None = None
     warm_up: WarmUp | None = None
@@ -198,15 +190,14 @@ class JobProfile(Result):
     slow_growth: tuple[SlowGrowth, ...] = ()
     row_cost_half_range_ratio: float | None = None
     drain: Drain | None = None
-    empty_batches: EmptyBatches | None = None
+    empty_batches: recorded.EmptyBatches | None = None
 
     def __post_init__(self) -> None:
         if not 0 <= (self.row_cost_half_range_ratio or 0.0) <= 1:
             raise ValueError(f"row cost range is {self.row_cost_half_range_ratio}; expected 0 to 1")
         if bool(self.settings) == (self.declared is not None):
-            raise ValueError(
-                "a profile needs at least one observed setting, or declared figures without any"
-            )
+            fault = "a profile needs at least one observed setting, or declared figures without any"
+            raise ValueError(fault)
         if self.declared is not None and len(self.declared.task_per_row) != len(self.stages):
             raise ValueError("declared figures need one range of task_per_row for each stage")
         if not self.stages:
@@ -218,13 +209,7 @@ class JobProfile(Result):
             raise ValueError("the stages of a profile are listed by level, lowest first")
 
     @property
-    def provenance(self) -> Provenance:
-        """Whether its figures were measured or declared."""
-        return "measured" if self.declared is None else "declared"
-
-    @property
     def application(self) -> Application:
-        """The Spark application of the last profiled run."""
         return self.applications[-1]
 
     @property
@@ -260,7 +245,6 @@ class JobProfile(Result):
 
     @property
     def stage_work(self) -> Mapping[str, str]:
-        """What its stages compute, by their names, as far as it is known."""
         return {stage.name: stage.work for stage in self.stages if stage.work is not None}
 
     @property
@@ -329,16 +313,14 @@ class JobProfile(Result):
 
     @property
     def _oldest_s(self) -> float:
-        """Age of the JVM in the oldest profiled run."""
         return max((self.drift.reference_age_s, *(setting.jvm_age_s for setting in self.settings)))
 
     def age_factor(self, jvm_age_s: float) -> float:
         """Duration at an age of the JVM over that at the reference age of the drift.
 
-        Beyond the age of the oldest profiled run it continues as the inverse of the age, with the
-        slope it has there: the gain from compilation ends, whereas a power law would never end.
-        Before the steady part of a run in a fresh JVM it is the measured ratio of the first
-        batches.
+        Beyond the oldest profiled run it continues as the inverse of the age, with the slope it has
+        there: the gain from compilation ends, whereas a power law would never end. Before the
+        steady part of a run in a fresh JVM it is the measured ratio of the first batches.
         """
         warm_up = self.warm_up
         if warm_up is not None and warm_up.points and jvm_age_s < warm_up.steady_age_s:

@@ -6,9 +6,8 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import headway.domain.argument_values as values
 from headway.domain.argument import Question, argument_of, as_in
-from headway.domain.argument_lists import EXECUTOR_RANGE, each_of, file_of, names_of, text_of
-from headway.domain.argument_values import PATH_READ_LATER, RATE, Count, Duration, ListOf
 from headway.domain.playback import Outage, RateTrace
 from headway.domain.question import KeyType, PlanQuestion, RunQuestion
 from headway.errors import argument
@@ -25,7 +24,7 @@ class WindowsQuestion(RunQuestion):
     """What the sharing of windows is asked for, at a setting."""
 
     windows: tuple[str, ...] = argument_of(
-        ListOf(members=str, expected="a list of texts such as '10m'"),
+        values.ListOf(members=str, expected="a list of texts such as '10m'"),
         "Windows to count, e.g. '1h every 5m'; repeatable. As profiled by default.",
         option="--window",
         default=(),
@@ -33,14 +32,16 @@ class WindowsQuestion(RunQuestion):
         is_first=True,
     )
     queries: str | Path | None = argument_of(
-        file_of("the path of a spec file of the kind SharedWindows"),
+        values.of_class(
+            str | Path, "the path of a spec file of the kind SharedWindows", is_path=True
+        ),
         "Spec file of the kind SharedWindows: several queries on one stream, each with its "
         "windows.",
         is_first=True,
         metavar="FILE",
     )
     num_keys: int | None = argument_of(
-        Count(maximum=MOST_LONG),
+        values.Count(maximum=MOST_LONG),
         "Number of distinct keys in the stream. By default it grows with the rows as profiled.",
         is_rare=True,
     )
@@ -51,7 +52,7 @@ class OrderedQuestion(RunQuestion):
     """What the placement of heavy keys is asked for, at a setting."""
 
     keys: KeyCounts | str | Path | None = argument_of(
-        PATH_READ_LATER,
+        values.PATH_READ_LATER,
         "How often each key occurs: CSV with the columns key and count, or JSON lines.",
         is_required=True,
         is_first=True,
@@ -59,7 +60,8 @@ class OrderedQuestion(RunQuestion):
     key_type: KeyType | None = as_in(PlanQuestion, "key_type")
     total_rows: float | None = as_in(PlanQuestion, "total_rows")
     stage: str | None = argument_of(
-        text_of(), "Stage after an exchange; by default the one with the most work."
+        values.of_class(str, "a text"),
+        "Stage after an exchange; by default the one with the most work.",
     )
 
 
@@ -86,40 +88,44 @@ class SimulateQuestion(Question):
     """What a simulation is asked for."""
 
     rate_trace: RateTrace | str | Path | None = argument_of(
-        file_of("the path of a CSV or JSON file, or a RateTrace", RateTrace),
+        values.of_class(
+            str | Path | RateTrace, "the path of a CSV or JSON file, or a RateTrace", is_path=True
+        ),
         "CSV file with the columns time and rate, or JSON: the answer of a Prometheus range "
         "query, or the progress of a query, one object per line; required for a plan.",
         not_for=_NOT_FOR_PIPELINES,
     )
     length_s: float | None = argument_of(
-        Duration(),
+        values.Duration(),
         "Duration to simulate; until the last line of the trace by default.",
         name="length",
         option="--for",
         not_for={Simulated.OPERATORS: "ordered operators are simulated by tuples, not by time"},
     )
     outages: tuple[Outage, ...] = argument_of(
-        ListOf(members=Outage, expected="a list of texts such as '5m at 1h'", parse=Outage.parse),
+        values.ListOf(
+            members=Outage, expected="a list of texts such as '5m at 1h'", parse=Outage.parse
+        ),
         "Outage during which the query does not run, e.g. '5m at 1h'; repeatable.",
         option="--outage",
         default=(),
-        not_for=_NOT_FOR_PIPELINES,
         is_repeatable=True,
+        not_for=_NOT_FOR_PIPELINES,
     )
     policies: tuple[str, ...] | None = argument_of(
-        names_of("e.g. headway,hpa,static"),
+        values.names_of("e.g. headway,hpa,static"),
         "Autoscaling policies to compare: headway, hpa, flink, ds2, static, optimum; with "
         "constants: hpa:50%,flink:70%,ds2:1.2,static:8.",
         option="--policy",
         not_for=_NOT_FOR_PIPELINES,
     )
     profile: JobProfile | str | Path | None = argument_of(
-        PATH_READ_LATER,
+        values.PATH_READ_LATER,
         "With --policy: the profile behind the plan.",
         not_for=_OF_POLICIES,
     )
     executors: tuple[int, int] | None = argument_of(
-        EXECUTOR_RANGE,
+        values.EXECUTOR_RANGE,
         "With --policy: minimum and maximum number of executors; by default 1 to 1.5 times what "
         "the highest rate needs.",
         not_for=_OF_POLICIES,
@@ -127,30 +133,30 @@ class SimulateQuestion(Question):
         is_rare=True,
     )
     triggers_s: tuple[float, ...] = argument_of(
-        each_of(Duration(), "a list of durations such as '1s'"),
+        values.each_of(values.Duration(), "a list of durations such as '1s'"),
         "With --policy headway: trigger interval that it may change to; repeatable.",
         name="triggers",
         option="--trigger",
         default=(),
-        not_for=_OF_POLICIES,
         is_repeatable=True,
+        not_for=_OF_POLICIES,
         is_rare=True,
     )
     runs: int | None = argument_of(
-        Count(maximum=1000),
+        values.Count(maximum=1000),
         "Number of simulated runs.  [default: 16; 2 of each policy, 2 of a pipeline]",
         not_for={Simulated.OPERATORS: _WITHOUT_CHANCE},
         is_rare=True,
     )
     rate_per_s: float | None = argument_of(
-        RATE,
+        values.RATE,
         "Input rate of a pipeline; as its file says by default.",
         name="rate",
         not_for=dict.fromkeys((Simulated.PLAN, Simulated.POLICIES), _BY_RATE_TRACE),
         is_rare=True,
     )
     seed: int = argument_of(
-        Count(minimum=0, maximum=MOST_INT),
+        values.Count(minimum=0, maximum=MOST_INT),
         "Random seed.",
         default=1,
         not_for={Simulated.OPERATORS: _WITHOUT_CHANCE},
@@ -158,5 +164,4 @@ class SimulateQuestion(Question):
     )
 
     def num_runs(self, kind: Simulated) -> int:
-        """The number of runs, as given or as usual for what is simulated."""
         return self.runs or (16 if kind is Simulated.PLAN else 2)

@@ -12,30 +12,10 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
+import headway.domain.argument_values as values
 from headway.assumptions.planning import CONFIDENCE, MOST_NODES_OF_PLAN
 from headway.assumptions.resources import LEAST_HEAP_BYTES
 from headway.domain.argument import JobKind, Question, argument_of
-from headway.domain.argument_values import (
-    BURSTS,
-    CONFIDENCE_LEVEL,
-    FILES_LIMITS,
-    FLAG,
-    PATH_READ_LATER,
-    PROMISES,
-    QUERIES,
-    RATE,
-    ROWS,
-    SWITCHES,
-    TASK_CORES,
-    TOTAL_ROWS,
-    TRIGGER,
-    Choice,
-    Count,
-    Duration,
-    InRange,
-    ListOf,
-    Positive,
-)
 from headway.domain.configuration import TaskCores
 from headway.domain.node_type import PLATFORMS, NodeType, Objective, Platform
 from headway.domain.switches import Switch
@@ -65,9 +45,9 @@ _rarely_fixed = partial(_fixed, is_rare=True)
 _of_nodes = partial(_of_jobs, topic="The nodes")
 _rarely_of_nodes = partial(_of_nodes, is_rare=True)
 _rare = partial(_of_jobs, is_rare=True)
-_MODE: Choice[Mode] = Choice(get_args(Mode))
+_MODE: values.Choice[Mode] = values.Choice(get_args(Mode))
 # With less Spark does not start.
-_HEAP = InRange(
+_HEAP = values.InRange(
     minimum=LEAST_HEAP_BYTES.value,
     maximum=MOST_LONG,
     expected=f"a number of bytes, at least {LEAST_HEAP_BYTES.value} "
@@ -109,29 +89,34 @@ _NOT_FOR_KEYS = not_for(ending=_DEADLINE, real_time=_LARGEST_TASK, dstreams=_KEY
 _SOURCE_OF_DSTREAMS = "the tasks that read DStreams are as profiled"
 _SHUFFLE_OF_DSTREAMS = "in DStreams the application's own code sets the number of shuffle tasks"
 
+_NO_MINIMUM = not_for(
+    real_time="Real-Time Mode reads each row as it comes",
+    dstreams="DStreams start a batch in each interval",
+)
+
 
 @dataclass(frozen=True, kw_only=True)
 class SettingQuestion(Question):
     """A setting of any job, of which a plan may fix a part."""
 
     trigger_s: float | None = _fixed(
-        TRIGGER,
+        values.TRIGGER,
         "Trigger interval; 0s means as fast as possible.",
         name="trigger",
         not_for=not_for(ending=_DEADLINE),
     )
     cores: int | None = _fixed(
-        Count(maximum=MOST_CORES),
+        values.Count(maximum=MOST_CORES),
         "Cores per executor; local[n] is one executor with n cores.",
     )
     shuffle_partitions: int | None = _fixed(
-        Count(maximum=MOST_PARTITIONS),
+        values.Count(maximum=MOST_PARTITIONS),
         "Shuffle partitions.",
         name="partitions",
         not_for=not_for(ending=_DEADLINE, dstreams=_SHUFFLE_OF_DSTREAMS),
     )
     task_cpus: TaskCores | None = _rarely_fixed(
-        TASK_CORES, "Cores per task (spark.task.cpus); as profiled by default."
+        values.TASK_CORES, "Cores per task (spark.task.cpus); as profiled by default."
     )
 
 
@@ -140,9 +125,9 @@ class RunQuestion(SettingQuestion):
     """A setting that runs at a rate; None is as profiled."""
 
     rate_per_s: float | None = argument_of(
-        RATE, "Input rate, e.g. 50k/s.", name="rate", is_first=True
+        values.RATE, "Input rate, e.g. 50k/s.", name="rate", is_first=True
     )
-    executors: int | None = _fixed(Count(maximum=MOST_EXECUTORS), "Executors.")
+    executors: int | None = _fixed(values.Count(maximum=MOST_EXECUTORS), "Executors.")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -150,7 +135,7 @@ class JobQuestion(SettingQuestion):
     """What plans and predictions are asked for alike; ``queries`` are those of an event log."""
 
     queries: tuple[str, ...] = _of_jobs(
-        QUERIES,
+        values.QUERIES,
         "Query of an event log; all by default. Repeatable.",
         option="--query",
         default=(),
@@ -158,7 +143,7 @@ class JobQuestion(SettingQuestion):
         metavar="NAME_OR_ID",
     )
     source_partitions: int | None = _rarely_fixed(
-        Count(maximum=MOST_PARTITIONS),
+        values.Count(maximum=MOST_PARTITIONS),
         "Number of source partitions (or input splits); as profiled by default.",
         not_for=not_for(ending=_DEADLINE, dstreams=_SOURCE_OF_DSTREAMS),
     )
@@ -168,15 +153,51 @@ class JobQuestion(SettingQuestion):
         default="micro-batch",
     )
     path_s: float | None = _rarely_fixed(
-        Duration(),
+        values.Duration(),
         "Real-Time Mode: time of a row from the source and to the sink; 2ms by default.",
         name="path",
         not_for=not_for(query=_ONLY_REAL_TIME, dstreams=_ONLY_REAL_TIME, ending=_ONLY_REAL_TIME),
     )
     concurrent_jobs: int | None = _rarely_fixed(
-        Count(maximum=MOST_CONCURRENT_JOBS),
+        values.Count(maximum=MOST_CONCURRENT_JOBS),
         "DStreams: jobs that run at a time (spark.streaming.concurrentJobs).",
         not_for=not_for(query=_ONLY_DSTREAMS, real_time=_ONLY_DSTREAMS, ending=_DEADLINE),
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class PredictQuestion(JobQuestion, RunQuestion):
+    """What a prediction is asked for; None is as profiled.
+
+    >>> from headway.domain.argument import read_question
+    >>> read_question(PredictQuestion, {"trigger": 0, "cores": 4}).cores
+    4
+    """
+
+    max_offsets: int | None = _fixed(
+        values.Count(maximum=MOST_LONG),
+        "Rate limit: maximum records per batch (maxOffsetsPerTrigger).",
+        not_for=not_for(
+            real_time="Real-Time Mode reads all available rows; Spark has no rate limit for it",
+            dstreams="DStreams limit rows per second, in the Spark configuration that plan prints",
+        ),
+    )
+    min_offsets: int | None = _rarely_fixed(
+        values.Count(maximum=MOST_LONG),
+        "Minimum records per batch (minOffsetsPerTrigger): a trigger waits for so many.",
+        not_for=_NO_MINIMUM,
+    )
+    max_trigger_delay_s: float | None = _rarely_fixed(
+        values.Duration(),
+        "With --min-offsets: how long a trigger waits at most (maxTriggerDelay); 15min by default.",
+        name="max_trigger_delay",
+        not_for=_NO_MINIMUM,
+    )
+    jvm_age_s: float | None = _rarely_fixed(
+        values.Duration(),
+        "Age of the executor JVMs, e.g. 2min.",
+        name="jvm_age",
+        not_for=not_for(real_time=WARM_UP_REAL_TIME, dstreams=WARM_UP_DSTREAMS),
     )
 
 
@@ -194,14 +215,14 @@ class PlanQuestion(JobQuestion):
     """
 
     rate_per_s: float | None = argument_of(
-        RATE,
+        values.RATE,
         "Input rate, e.g. 50k/s; as profiled by default.",
         name="rate",
         not_for={JobKind.ENDING: _DEADLINE},
         is_first=True,
     )
     targets: tuple[AnyPromise, ...] = argument_of(
-        PROMISES,
+        values.PROMISES,
         "Target, e.g. 'p99 <= 3s'; repeatable. By default the lowest p99 that the profiled setting "
         "meets.",
         name="target",
@@ -210,7 +231,7 @@ class PlanQuestion(JobQuestion):
         is_first=True,
     )
     backlog_rows: float | None = _rare(
-        ROWS,
+        values.ROWS,
         "With a deadline: backlog that a streaming query reads, e.g. 40M; as profiled by default.",
         name="rows",
         not_for=not_for(
@@ -220,17 +241,17 @@ class PlanQuestion(JobQuestion):
         ),
     )
     max_nodes: int = argument_of(
-        Count(maximum=MOST_NODES),
+        values.Count(maximum=MOST_NODES),
         "Maximum number of nodes.",
         default=MOST_NODES_OF_PLAN.value,
         topic="The nodes",
     )
     node_cores: int | None = _rarely_of_nodes(
-        Count(maximum=MOST_CORES),
+        values.Count(maximum=MOST_CORES),
         "Cores per node; those of an executor by default.",
     )
     node_types: tuple[NodeType | str, ...] = _of_nodes(
-        ListOf(
+        values.ListOf(
             members=NodeType,
             expected="a list of names, or of texts such as "
             "'m6i.xlarge:cores=4,memory=14g,price=0.192'",
@@ -241,26 +262,26 @@ class PlanQuestion(JobQuestion):
         is_repeatable=True,
     )
     catalog: str | Path | None = _rarely_of_nodes(
-        PATH_READ_LATER,
+        values.PATH_READ_LATER,
         "Node catalogue (a spec file of kind NodeCatalog); Headway's own by default.",
     )
     platform: Platform = _rarely_of_nodes(
-        Choice(PLATFORMS),
+        values.Choice(PLATFORMS),
         "Platform that runs Spark; it reserves part of each catalogue node.",
         default="kubernetes",
     )
     objective: Objective = _rarely_of_nodes(
-        Choice(get_args(Objective)),
+        values.Choice(get_args(Objective)),
         "Quantity to minimise.",
         default="nodes",
     )
     budget_per_hour: float | None = _rarely_of_nodes(
-        Positive(words="a positive price per hour"),
+        values.Positive(words="a positive price per hour"),
         "Maximum cost per hour: nodes, and write requests if their price is known.",
         name="budget",
     )
     checkpoint: Checkpoint | None = _fixed(
-        Choice(get_args(Checkpoint)),
+        values.Choice(get_args(Checkpoint)),
         "Start from the existing checkpoint, which fixes the shuffle partitions, or from a new "
         "one.",
         not_for=not_for(
@@ -270,37 +291,38 @@ class PlanQuestion(JobQuestion):
         ),
     )
     checkpoint_store: CheckpointStore | None = _rare(
-        Choice(STORES),
+        values.Choice(STORES),
         "Store of the checkpoint, whose write requests count in the cost; by default as logged.",
         not_for=_NOT_FOR_WRITES,
     )
     retention_s: float | None = _rare(
-        Duration(),
+        values.Duration(),
         "How long the source keeps rows, e.g. 7d (retention.ms of Kafka): which outages lose none.",
         name="retention",
         not_for=not_for(ending=_DEADLINE, real_time=_OUTAGES, dstreams=_OUTAGES),
     )
     limits: tuple[FilesLimit, ...] = _rare(
-        FILES_LIMITS,
+        values.FILES_LIMITS,
         "Limit beside the targets: the files written per hour, e.g. 'files <= 500/h'.",
         name="limit",
         default=(),
-        not_for=_NOT_FOR_WRITES,
         is_repeatable=True,
+        not_for=_NOT_FOR_WRITES,
     )
     allowed: tuple[Switch, ...] = _rare(
-        SWITCHES,
+        values.SWITCHES,
         f"Switch of Spark that the plan may turn; repeatable: {', '.join(Switch)}.",
         name="allow",
         default=(),
-        not_for=not_for(ending=_DEADLINE, real_time=_NOT_MODELLED, dstreams="DStreams have none"),
         is_repeatable=True,
+        not_for=not_for(ending=_DEADLINE, real_time=_NOT_MODELLED, dstreams="DStreams have none"),
     )
     bursts: tuple[Burst, ...] = _rare(
-        BURSTS,
+        values.BURSTS,
         "Burst during which the target must be met: RATE:DURATION[:EVERY]; repeatable.",
         option="--burst",
         default=(),
+        is_repeatable=True,
         not_for=not_for(
             ending=_DEADLINE,
             real_time="bursts of Real-Time Mode are not modelled; give the burst's rate as "
@@ -308,10 +330,9 @@ class PlanQuestion(JobQuestion):
             dstreams="bursts of DStreams are not modelled; give the burst's rate as "
             f"{argument('rate')}",
         ),
-        is_repeatable=True,
     )
     relaxation: bool = _rare(
-        FLAG,
+        values.FLAG,
         "Also compute the lower bound on nodes by convex relaxation; slower.",
         default=False,
         not_for=not_for(
@@ -321,7 +342,7 @@ class PlanQuestion(JobQuestion):
         ),
     )
     lower_memory: bool = _rarely_of_nodes(
-        FLAG,
+        values.FLAG,
         "Allow less heap than in the profiled run, down to the measured peak plus headroom.",
         default=False,
     )
@@ -329,28 +350,28 @@ class PlanQuestion(JobQuestion):
         _HEAP, "Heap of an executor, if it is fixed.", option=None
     )
     from_start: bool = _rare(
-        FLAG,
+        values.FLAG,
         "Plan for the batch durations of a freshly started JVM.",
         default=False,
         not_for=not_for(ending=_DEADLINE, real_time=WARM_UP_REAL_TIME, dstreams=WARM_UP_DSTREAMS),
     )
     keys: KeyCounts | str | Path | None = _rare(
-        PATH_READ_LATER,
+        values.PATH_READ_LATER,
         "How often each key occurs, as for headway ordered; all rows of a key go to one task.",
         not_for=_NOT_FOR_KEYS,
     )
     key_type: KeyType | None = _rare(
-        Choice(get_args(KeyType)),
+        values.Choice(get_args(KeyType)),
         "Spark's type of the key column; by default long for numbers in JSON, else string.",
         not_for=_NOT_FOR_KEYS,
     )
     total_rows: float | None = _rare(
-        TOTAL_ROWS,
+        values.TOTAL_ROWS,
         "Rows of all keys, if the file has only the most frequent ones.",
         not_for=_NOT_FOR_KEYS,
     )
     confidence: float = _rare(
-        CONFIDENCE_LEVEL,
+        values.CONFIDENCE_LEVEL,
         "Confidence level at which the targets must be met, e.g. 0.95 or 95%.",
         default=CONFIDENCE.value,
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import field
+from typing import ClassVar, Literal
 
 from headway.domain.checks import require_count, require_seconds
 from headway.domain.configuration import TaskCores, check_task_cores, task_slots
@@ -38,14 +39,18 @@ class RealTimeSetting:
     task_cpus: TaskCores = 1
 
     def __post_init__(self) -> None:
-        for name in ("executors", "cores_per_executor", "source_partitions", "shuffle_partitions"):
-            require_count(MOST_INT, **{name: getattr(self, name)})
+        require_count(
+            MOST_INT,
+            executors=self.executors,
+            cores_per_executor=self.cores_per_executor,
+            source_partitions=self.source_partitions,
+            shuffle_partitions=self.shuffle_partitions,
+        )
         check_task_cores(self, MOST_INT)
         require_seconds(batch_length_s=self.batch_length_s)
 
     @property
     def num_slots(self) -> int:
-        """Tasks that can run at the same time."""
         return task_slots(self.executors, self.cores_per_executor, self.task_cpus)
 
 
@@ -62,6 +67,7 @@ class RealTimePrediction(Result):
     """
 
     result_kind = "real-time-prediction"
+    calibrated: ClassVar[Literal[False]] = False
     stable: bool = field(metadata={"then": {"calibrated": "calibrated"}})
     rate_per_s: float
     sustainable_rate_per_s: float
@@ -75,11 +81,6 @@ class RealTimePrediction(Result):
     busy_ratio: Mapping[str, float] = field(metadata={"key": "busy"})
     setting: RealTimeSetting = field(metadata={"key": "configuration"})
     stage_work: Mapping[str, str] = field(default_factory=dict)
-
-    @property
-    def calibrated(self) -> bool:
-        """Whether it is calibrated: no profile contains runs of Real-Time Mode yet."""
-        return False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -111,13 +112,11 @@ class RealTimePlan(Result):
 
     @property
     def code_options(self) -> Mapping[str, str]:
-        """Settings in the code of the query."""
         trigger = spark_trigger_text(self.setting.batch_length_s)
         return {"outputMode": "update", "trigger.realTime": trigger}
 
     @property
     def calibrated(self) -> bool:
-        """Whether it is calibrated, as its prediction is."""
         return self.expected.calibrated
 
     @property

@@ -44,7 +44,6 @@ class ObservedSetting:
 
     @property
     def rows_per_batch_middle(self) -> float:
-        """Rows of a batch halfway between the smallest and the largest."""
         return 0.5 * (self.rows_per_batch_low + self.rows_per_batch_high)
 
 
@@ -57,9 +56,8 @@ class EventTimeLag:
 
     def __post_init__(self) -> None:
         if not 0 < self.batch_share <= 1:
-            raise ValueError(
-                f"event-time lag: batch_share is {self.batch_share}; expected above 0, up to 1"
-            )
+            fault = f"event-time lag: batch_share is {self.batch_share}; expected above 0, up to 1"
+            raise ValueError(fault)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -188,11 +186,10 @@ class StateProfile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EmptyBatches:
-    """Batches without rows in the last run, by which Spark closes windows once the watermark moved.
+    """Batches without rows, by which Spark closes windows once the watermark moved.
 
-    There were ``num_per_batch`` for each batch with rows, of a mean duration of ``duration_s``.
-    They emitted ``emitted_share`` of the rows of state that left it, on average ``ahead_s`` before
-    the next batch with rows would have been committed without them.
+    There were ``num_per_batch`` for each batch with rows. They emitted ``emitted_share`` of the
+    rows of state that left it, on average ``ahead_s`` before the next batch with rows would have.
     """
 
     num_per_batch: float

@@ -40,18 +40,15 @@ class Result:
 
     def __repr__(self) -> str:
         """One line; the fields are in `to_dict`."""
-        text: str = _find("in_short")(self)
-        return text
+        return str(_find("in_short")(self))
 
     def _repr_html_(self) -> str:
         """The first screen of its page with its chart, for notebooks."""
-        text: str = _find("first_screen")(self)
-        return text
+        return str(_find("first_screen")(self))
 
     def to_dict(self) -> dict[str, Any]:
         """What its command prints with ``--json``; for a profile the content of its file."""
-        content: dict[str, Any] = _find("as_data")(self)
-        return content
+        return dict(_find("as_data")(self))
 
     def to_pandas(self, table: str = "", *, profile: Any = None) -> Any:
         """A table of it as a DataFrame: the frontier of a plan, the stages of a profile.
@@ -79,5 +76,4 @@ class Result:
 
         Raises InputError for another extension; HeadwayError if the file cannot be written.
         """
-        written: Path = _find("save")(self, path)
-        return written
+        return Path(_find("save")(self, path))

@@ -58,16 +58,14 @@ class QueryWindows:
 class SharingGain(Result):
     """Effect of sharing for a profiled query: every way at its trigger, and the best setting.
 
-    ``break_even_rows`` and ``break_even_keys`` are those of a batch from which panes pay off.
-    ``work_by_mode_s`` is the processor time per longest window in the paper's modes, of which the
-    split one takes less than counting directly from ``break_even_windows_ratio`` windows per row
-    on; ``pause_by_mode_s`` is how long rows wait while the keys of a partition are moved.
-    ``merges_ratio`` is the minimum number of merges, with ``rollups``, over that from panes alone,
-    ``busiest_ratio`` the load of the busiest slot over an even share with the given partitions,
-    ``moved_ratio`` with partitions that are moved at best.
-    ``queries`` are those that currently count the windows, if there are several; ``ways`` then
-    count the windows of all of them in one. ``is_update``: windows are emitted repeatedly with
-    their current values.
+    From ``break_even_rows`` or ``break_even_keys`` of a batch on panes pay off. ``work_by_mode_s``
+    is the processor time per longest window in the paper's modes, of which the split one takes less
+    than counting directly from ``break_even_windows_ratio`` windows per row on; ``pause_by_mode_s``
+    is how long rows wait while the keys of a partition are moved. ``merges_ratio`` is the minimum
+    number of merges, with ``rollups``, over that from panes alone, ``busiest_ratio`` the load of
+    the busiest slot over an even share, ``moved_ratio`` with partitions moved at best. ``queries``
+    currently count the windows, if several; ``ways`` then count them in one. ``is_update``: windows
+    are emitted again and again.
     """
 
     result_kind = "windows"

@@ -20,10 +20,10 @@ class Section:
     precede the rows: ">" marks that of the plan itself, "~" that of the nearest one. ``charts`` are
     drawn on pages; ``bar_share`` are the lengths of bars that text draws behind the rows.
 
-    Text has an empty line before a section, unless it is ``close`` to the one before; lines under
-    a title are indented, unless ``indent`` says otherwise; of a long table it has about
-    ``text_rows``, if so many are given; and it leaves out what is ``only_on_pages``. What is a
-    ``detail`` is left out where the answer has to fit one screen.
+    Text has an empty line before a section, unless it is ``close``; lines under a title are
+    indented, unless ``indent`` says otherwise; of a long table it has about ``text_rows``, if
+    given; and it leaves out what is ``only_on_pages``, and a ``detail`` where the answer has to fit
+    one screen.
 
     >>> Section(head=("nodes", "rate"), rows=(("2",),))
     Traceback (most recent call last):
@@ -59,7 +59,6 @@ class Section:
 
     @property
     def is_empty(self) -> bool:
-        """Whether there is nothing to say."""
         return not (self.texts or self.rows or self.code or self.charts)
 
 
@@ -67,9 +66,8 @@ class Section:
 class Sheet:
     """What a result says: the answer first, then why, and what to copy last.
 
-    ``about`` says what it is, e.g. "Headway check". ``verdict`` is whether the answer is what was
-    hoped for, None if there is nothing to hope for. ``facts`` are labels with their texts.
-    ``key_figures``, on pages only, are label, figure and remark.
+    ``verdict`` is whether the answer is as hoped for, None if nothing was. ``key_figures``, on
+    pages only, are label, figure and remark.
     """
 
     about: str
@@ -90,12 +88,12 @@ class Sheet:
 class Kind:
     """How results of one kind are shown: as a sheet, as data, as a table.
 
-    ``headline`` is that of the sheet, for sheets that take long; ``brief`` is a sheet for
-    terminals, by default the sheet without its details. ``main`` is the path of keys to the list in
-    the data that is the table, or the function that makes the rows; empty if every figure is a row.
-    ``tables`` are further ones by name, made of a result and of the profile behind it, None if it
-    was not given. ``charts`` are drawn in notebooks, where the sheet has none. With
-    ``is_read_back`` the data become a result again; those of others contain the sheet, for a page.
+    ``headline`` is for sheets that take long; ``brief`` is a sheet for terminals, by default the
+    sheet without its details. ``main`` is the path of keys to the list in the data that is the
+    table, or the function that makes the rows; empty if every figure is a row. ``tables`` are
+    further ones by name, made of a result and of the profile behind it, if given. ``charts`` are
+    drawn in notebooks. With ``is_read_back`` the data become a result again; those of others
+    contain the sheet.
     """
 
     sheet: Callable[[Any], Sheet]

@@ -78,7 +78,6 @@ class DefaultParallelism:
             )
 
     def number(self, num_slots: int) -> int:
-        """Default parallelism at a number of slots."""
         return self.stated or max(round(num_slots * self.cores_per_slot_ratio), self.at_least)
 
 

@@ -25,9 +25,7 @@ class Switch(StrEnum):
 
     @classmethod
     def parse(cls, name: str) -> Switch:
-        """The switch of a name.
-
-        Raises InputError if there is none; names all.
+        """The switch of a name; the InputError names all.
 
         >>> str(Switch.parse("changelog"))
         'changelog'

@@ -50,7 +50,6 @@ class Burst:
 
     @classmethod
     def parse(cls, text: str) -> Burst:
-        """Read a burst as it is written in a target."""
         match = re.fullmatch(r"\s*(.+?)\s+for\s+(.+?)(?:\s+every\s+(.+?))?\s*", text)
         if match is None:
             raise InputError(
@@ -122,10 +121,7 @@ class Target:
 
     @classmethod
     def parse(cls, text: str) -> Target:
-        """Read a target as it is written on the command line and in files.
-
-        Raises InputError if the text is not a target.
-        """
+        """Read a target as the command line and files have it; an InputError if it is none."""
         match = re.fullmatch(
             r"\s*(?:(?P<metric>tuple|batch|window)\s+)?(?P<statistic>mean|p\d+(?:\.\d+)?)\s*<=?\s*(?P<limit>.+?)\s*",
             text,
@@ -170,18 +166,14 @@ def _not_a_target(text: str) -> InputError:
     for pattern, replacement in _MEANT:
         suggestion = re.sub(pattern, replacement, suggestion)
     suggestion = " ".join(suggestion.split())
-    if suggestion == text or not _is_target(suggestion):
+    try:
+        is_target = suggestion != text and bool(Target.parse(suggestion))
+    except InputError:
+        is_target = False
+    if not is_target:
         return InputError(f"{text!r} is not a target; expected {_GRAMMAR}")
     why = "a target is an upper limit" if re.search("[>≥]", text) else "not a target"
     return InputError(f"{text!r}: {why}; did you mean {suggestion!r}?")
-
-
-def _is_target(text: str) -> bool:
-    try:
-        Target.parse(text)
-    except InputError:
-        return False
-    return True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -197,12 +189,10 @@ class DuringBurst:
 
     @property
     def limit_s(self) -> float:
-        """The limit of the latency [s]."""
         return self.target.limit_s
 
     @classmethod
     def parse(cls, text: str) -> DuringBurst:
-        """Read the target as `Target.parse` does."""
         target, _, burst = text.partition(" during ")
         return cls(target=Target.parse(target), burst=_part_of(text, Burst.parse, burst))
 
@@ -233,7 +223,6 @@ class CatchUp:
 
     @classmethod
     def parse(cls, text: str) -> CatchUp:
-        """Read the target as `Target.parse` does."""
         match = re.fullmatch(
             r"\s*catch_up\s*<=?\s*(?P<limit>.+?)\s+after\s+(?P<after>.+?)\s*", text
         )
@@ -282,7 +271,6 @@ class Deadline:
 
     @classmethod
     def parse(cls, text: str) -> Deadline:
-        """Read the target as `Target.parse` does."""
         match = re.fullmatch(r"\s*deadline\s*<=?\s*(?P<limit>.+?)\s*", text)
         if match is None:
             raise InputError(f"{text!r} is not a target; expected e.g. 'deadline <= 10m'")

@@ -30,7 +30,6 @@ class Phase(StrEnum):
 
     @property
     def is_changing(self) -> bool:
-        """Whether the query may be in the middle of a change."""
         return self in (Phase.APPLYING, Phase.RESTORING)
 
 

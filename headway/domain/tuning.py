@@ -86,5 +86,4 @@ class Explored(Result):
 
     @property
     def is_answered(self) -> bool:
-        """Whether the interval is narrow enough."""
         return self.width_ratio <= ENOUGH_WIDTH_RATIO.value

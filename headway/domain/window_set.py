@@ -120,7 +120,6 @@ class WindowSet:
 
     @classmethod
     def of(cls, windows: Iterable[WindowSpec]) -> WindowSet:
-        """Windows in any order."""
         return cls(windows=tuple(sorted(windows)))
 
     @property
@@ -141,7 +140,6 @@ class WindowSet:
 
     @property
     def longest_ms(self) -> int:
-        """Size of the longest window."""
         return self.windows[-1].size_ms
 
     def __str__(self) -> str:
@@ -156,7 +154,6 @@ def _whole_ms(text: str, window_text: str) -> int:
 
 
 def _in_words(duration_ms: int) -> str:
-    """In the largest unit that leaves no fraction."""
     for unit in ("d", "h", "min", "s"):
         unit_ms = s_to_ms(parse_duration_s(f"1{unit}"))
         if duration_ms % unit_ms == 0:

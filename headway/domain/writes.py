@@ -30,11 +30,10 @@ STORE_OF_SCHEME: Mapping[str, CheckpointStore] = {
 class StorePrice:
     """What a store charges for requests and space.
 
-    A file that is written where it stays takes ``requests_in_place`` write requests; one that gets
-    its name when it is complete, as most files of a checkpoint do, ``requests_renamed``. With
-    each come requests that list, at the same price: ``lists_in_place``, and ``lists_renamed`` or,
-    with a manager of checkpoint files that uses ``FileSystem``, ``lists_by_file_system``.
-    ``byte_price_per_hour`` is for space. ``date`` is that of the prices.
+    A file that is written where it stays takes ``requests_in_place`` write requests, one that gets
+    its name when it is complete, as most files of a checkpoint do, ``requests_renamed``. With each
+    come requests that list, at the same price: ``lists_in_place``, and ``lists_renamed`` or, with a
+    manager of checkpoint files that uses ``FileSystem``, ``lists_by_file_system``.
     """
 
     store: CheckpointStore

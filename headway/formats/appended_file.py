@@ -39,15 +39,15 @@ class AppendedFile:
         return os.fstat(self._file.fileno()).st_size
 
     def head(self, num_bytes: int) -> bytes:
-        """The first bytes of the file."""
         self._file.seek(0)
         return self._file.read(num_bytes) or b""
 
     def append(self, lines: bytes) -> None:
         """Write lines; OSError if they are not written completely."""
-        if self.size_bytes and self._last_byte() != b"\n":
+        if self.size_bytes:
+            self._file.seek(-1, os.SEEK_END)
             # A partial line of a killed process must not corrupt the next line.
-            lines = b"\n" + lines
+            lines = lines if self._file.read(1) == b"\n" else b"\n" + lines
         while lines:
             lines = lines[self._file.write(lines) or 0 :]
 
@@ -63,7 +63,3 @@ class AppendedFile:
             # Processes forked from this one may still have it open.
             fcntl.flock(self._file, fcntl.LOCK_UN)
             self._file.close()
-
-    def _last_byte(self) -> bytes | None:
-        self._file.seek(-1, os.SEEK_END)
-        return self._file.read(1)

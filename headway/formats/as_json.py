@@ -14,15 +14,15 @@ from typing import TYPE_CHECKING
 
 from headway.domain import AnyPromise, Prediction, StreamAnswer
 from headway.domain.kept_promise import KeptPromise
+from headway.domain.result import Result
 from headway.formats.codec import EXACT, data_of
 from headway.words import all_words
 
 if TYPE_CHECKING:
     from headway.domain import AnyAnswer, BatchAnswer
-    from headway.domain.dstreams import DStreamsPlan, DStreamsPrediction
-    from headway.domain.real_time import RealTimePlan, RealTimePrediction
+    from headway.domain.dstreams import DStreamsPlan
+    from headway.domain.real_time import RealTimePlan
 
-PREDICTION_SCHEMA = "headway.prediction/v1"
 PLAN_SCHEMA = "headway.plan/v1"
 DEADLINE_SCHEMA = "headway.deadline-plan/v1"
 # What only plans have, or only infeasible ones: every file has it all, empty where absent.
@@ -32,6 +32,16 @@ _OWN_PARTS: Mapping[str, object] = {
 }  # fmt: skip
 
 
+def result_json(result: Result, /, **first: object) -> dict[str, object]:
+    """A result as data for :func:`json_text`: its schema, what comes first, and its fields.
+
+    Numbers have six significant digits, except for requested ones: targets, rate, confidence.
+    """
+    mode = {"mode": "real-time"} if result.result_kind.startswith("real-time-") else {}
+    schema = f"headway.{result.result_kind}/v1"
+    return {"schema": schema, **mode, **first, **data_of(result)}
+
+
 def prediction_json(prediction: Prediction) -> dict[str, object]:
     """A prediction as data for :func:`json_text`.
 
@@ -39,11 +49,11 @@ def prediction_json(prediction: Prediction) -> dict[str, object]:
     close to saturation to predict them, which ``findings`` then say; so is every single number that
     is unbounded, for instance the upper end of an interval.
     """
-    if not prediction.is_quotable:
-        prediction = replace(
-            prediction, batch_duration=None, tuple_latency=None, window_latency=None
-        )
-    return {"schema": PREDICTION_SCHEMA, **data_of(prediction)}
+    if prediction.is_quotable:
+        return result_json(prediction)
+    return result_json(
+        replace(prediction, batch_duration=None, tuple_latency=None, window_latency=None)
+    )
 
 
 def plan_json(plan: AnyAnswer) -> dict[str, object]:
@@ -57,10 +67,7 @@ def stream_json(plan: StreamAnswer) -> dict[str, object]:
     Numbers are rounded as in a prediction, except for requested ones: targets, rate, confidence.
     """
     return {
-        "schema": PLAN_SCHEMA,
-        "feasible": plan.feasible,
-        **data_of(_OWN_PARTS),
-        **data_of(plan),
+        **result_json(plan, feasible=plan.feasible, **data_of(_OWN_PARTS)),
         "target": {"text": str(plan.target), **data_of(plan.target, EXACT)},
         "rate_per_s": plan.rate_per_s,
         "warnings": list(all_words(plan.findings)),
@@ -73,50 +80,20 @@ def stream_json(plan: StreamAnswer) -> dict[str, object]:
 
 
 def deadline_json(plan: BatchAnswer) -> dict[str, object]:
-    """A plan as data for :func:`json_text`."""
+    target, promises = str(plan.deadline), promises_json(plan.promises)
     return {
-        "schema": DEADLINE_SCHEMA,
-        "target": str(plan.deadline),
-        "feasible": plan.feasible,
-        "promises": promises_json(plan.promises),
-        **data_of(plan),
+        **result_json(plan, target=target, feasible=plan.feasible, promises=promises),
         "verdict": data_of(plan.verdict),
         "warnings": list(all_words(plan.findings)),
     }
 
 
-def dstreams_prediction_json(prediction: DStreamsPrediction) -> dict[str, object]:
-    """A prediction as data for :func:`json_text`."""
-    return {"schema": "headway.dstreams-prediction/v1", **data_of(prediction)}
-
-
-def dstreams_plan_json(plan: DStreamsPlan) -> dict[str, object]:
-    """A plan with its prediction as data for :func:`json_text`."""
+def other_plan_json(plan: DStreamsPlan | RealTimePlan) -> dict[str, object]:
+    """The plan of DStreams, or in Real-Time Mode, with its prediction, as `result_json`."""
+    target, promises = str(plan.target), promises_json(plan.promises)
     return {
-        "schema": "headway.dstreams-plan/v1",
-        "feasible": plan.feasible,
-        "target": str(plan.target),
-        "promises": promises_json(plan.promises),
-        **data_of(plan),
-        "prediction": dstreams_prediction_json(plan.expected),
-    }
-
-
-def real_time_prediction_json(prediction: RealTimePrediction) -> dict[str, object]:
-    """A prediction as data for :func:`json_text`."""
-    return {"schema": "headway.real-time-prediction/v1", "mode": "real-time", **data_of(prediction)}
-
-
-def real_time_plan_json(plan: RealTimePlan) -> dict[str, object]:
-    """A plan with its prediction as data for :func:`json_text`."""
-    return {
-        "schema": "headway.real-time-plan/v1",
-        "mode": "real-time",
-        "feasible": plan.feasible,
-        "target": str(plan.target),
-        "promises": promises_json(plan.promises),
-        **data_of(plan),
-        "prediction": real_time_prediction_json(plan.expected),
+        **result_json(plan, feasible=plan.feasible, target=target, promises=promises),
+        "prediction": result_json(plan.expected),
     }
 
 

@@ -21,7 +21,7 @@ from dataclasses import MISSING, Field, fields, is_dataclass, make_dataclass, re
 from enum import Enum
 from functools import cache
 from types import NoneType, UnionType
-from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Any, Literal, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
 from headway.errors import InputError
 from headway.formats.yaml_document import (
@@ -158,8 +158,7 @@ def noun_of(data: Any, noun: type[T], form: Form = RESULT, /, **added: object) -
     if not isinstance(data, dict):
         raise InputError(f"got {shown(data)}; expected {_in_words(noun)}")
     reading = _reading_of(data, form)
-    value: T = reading.checked(reading.noun(data, noun, (), added))
-    return value
+    return cast(T, reading.checked(reading.noun(data, noun, (), added)))
 
 
 def value_of(data: Mapping[str, Any], key: str, hint: Any) -> Any:
@@ -180,7 +179,6 @@ def _reading_of(data: Any, form: Form) -> _Reading:
 
 
 def plain_data(noun: object) -> Any:
-    """The data of a noun as it stands in files that people read."""
     return data_of(noun, FOR_PEOPLE)
 
 
@@ -235,8 +233,7 @@ class _Reading:
         if origin is Literal and plain in parts:
             return plain
         if origin is tuple and isinstance(plain, list):
-            items = enumerate(plain)
-            return tuple(self.value(item, parts[0], (*route, at)) for at, item in items)
+            return tuple(self.value(item, parts[0], (*route, at)) for at, item in enumerate(plain))
         if origin is Mapping and isinstance(plain, dict):
             return self._mapping(plain, parts, route)
         if is_dataclass(kind) and isinstance(plain, dict):

@@ -6,26 +6,9 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import fields, replace
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
-from headway.domain import (
-    AnyAnswer,
-    AnyPromise,
-    Backtest,
-    BatchAnswer,
-    Deadline,
-    DeadlinePlan,
-    Finding,
-    FindingCode,
-    InfeasiblePlan,
-    Plan,
-    Playback,
-    Prediction,
-    Promise,
-    StreamAnswer,
-    Target,
-    parse_promise,
-)
+import headway.domain as domain
 from headway.domain.kept_promise import KeptPromise
 from headway.domain.sheet import Sheet
 from headway.errors import InputError
@@ -35,18 +18,19 @@ from headway.formats.own_files import parse_json, read_whole_text
 from headway.redaction import one_line
 from headway.words import all_words
 
-AnyResult: TypeAlias = AnyAnswer | Backtest | Playback | Prediction
+AnyResult: TypeAlias = domain.AnyAnswer | domain.Backtest | domain.Playback | domain.Prediction
 # What promises say, too, and what plans of earlier versions do not hold.
 _MAY_BE_MISSING = ("target", "also", "declared", "after_start", "skew", "rates", "writes", "driver")
 _PLAN = "a plan as 'headway plan --json' prints it"
 _RESULT = "a profile, or what a command such as 'headway plan' prints with --json"
 _MOST_BYTES = 64 * 2**20
-_NOUNS: Mapping[str, type[Backtest | Playback | Prediction]] = {
-    f"headway.{noun.result_kind}/v1": noun for noun in (Backtest, Playback, Prediction)
+_NOUNS: Mapping[str, type[domain.Backtest | domain.Playback | domain.Prediction]] = {
+    f"headway.{noun.result_kind}/v1": noun
+    for noun in (domain.Backtest, domain.Playback, domain.Prediction)
 }
 
 
-def load_plan(path: str | Path) -> StreamAnswer:
+def load_plan(path: str | Path) -> domain.StreamAnswer:
     """A plan of a streaming query as it was printed by ``headway plan --json``.
 
     Raises InputError if the file cannot be read or is no such plan; names the position in it.
@@ -59,7 +43,7 @@ def load_plan(path: str | Path) -> StreamAnswer:
     return _of_a_query(load_any_plan(path), str(path))
 
 
-def load_any_plan(path: str | Path) -> AnyAnswer:
+def load_any_plan(path: str | Path) -> domain.AnyAnswer:
     """As `load_plan`, or the plan of a batch job."""
     text = read_whole_text(Path(path), expected=_PLAN, largest_bytes=_MOST_BYTES)
     return parse_any_plan(text, name=str(path))
@@ -79,7 +63,9 @@ def load_result(path: str | Path) -> AnyResult | Sheet:
     try:
         if isinstance(schema, str) and schema in _NOUNS:
             result = noun_of(in_todays_form(data), _NOUNS[schema])
-            for prediction in _predictions(result):
+            runs = result.runs if isinstance(result, domain.Backtest) else ()
+            predictions = [result] if isinstance(result, domain.Prediction) else []
+            for prediction in (*predictions, *(run.prediction for run in runs)):
                 require_words(prediction.findings, "predicted.findings")
             return result
         if isinstance(schema, str) and "sheet" in data:
@@ -90,18 +76,12 @@ def load_result(path: str | Path) -> AnyResult | Sheet:
     raise InputError(f"{name}: {schema_text}; expected {_RESULT}")
 
 
-def _predictions(result: Backtest | Playback | Prediction) -> list[Prediction]:
-    if isinstance(result, Backtest):
-        return [run.prediction for run in result.runs]
-    return [result] if isinstance(result, Prediction) else []
-
-
-def parse_plan(text: str, *, name: str) -> StreamAnswer:
+def parse_plan(text: str, *, name: str) -> domain.StreamAnswer:
     """As `load_plan`, from the text of its JSON; messages call it ``name``."""
     return _of_a_query(parse_any_plan(text, name=name), name)
 
 
-def parse_any_plan(text: str, *, name: str) -> AnyAnswer:
+def parse_any_plan(text: str, *, name: str) -> domain.AnyAnswer:
     """As `parse_plan`, or the plan of a batch job."""
     try:
         data = parse_json(text, name=name, expected=_PLAN)
@@ -127,7 +107,7 @@ def _not_a_plan(text: str, name: str) -> str | None:
     return None
 
 
-def _of_a_query(plan: AnyAnswer, name: str) -> StreamAnswer:
+def _of_a_query(plan: domain.AnyAnswer, name: str) -> domain.StreamAnswer:
     if plan.ends:
         raise InputError(
             f"{name}: the plan of a batch job ({plan.deadline}); expected that of a streaming query"
@@ -135,11 +115,13 @@ def _of_a_query(plan: AnyAnswer, name: str) -> StreamAnswer:
     return plan
 
 
-def plan_from_json(data: Mapping[str, object]) -> StreamAnswer:
+def plan_from_json(data: Mapping[str, object]) -> domain.StreamAnswer:
     """A plan from the data of :func:`headway.formats.as_json.plan_json`, with its six digits."""
-    kind: type[StreamAnswer] = Plan if value_of(data, "feasible", bool) else InfeasiblePlan
+    kind: type[domain.StreamAnswer] = (
+        domain.Plan if value_of(data, "feasible", bool) else domain.InfeasiblePlan
+    )
     target, *further_targets = _targets(data)
-    if not isinstance(target, Target):
+    if not isinstance(target, domain.Target):
         raise InputError(f"promises[0]: '{target}'; expected the latency that is planned by")
     for field in fields(kind):
         is_written = field.metadata.get("key", field.name) is not None
@@ -153,38 +135,35 @@ def plan_from_json(data: Mapping[str, object]) -> StreamAnswer:
     return plan
 
 
-def _targets(data: Mapping[str, object]) -> list[Promise]:
-    # All except one are texts in a plan of an earlier version.
-    written: list[AnyPromise] = (
-        _kept_promises(data)
-        if "promises" in data
-        else [
-            value_of(data, "target", Target),
-            *map(parse_promise, value_of(data, "also", tuple[str, ...])),
+def _targets(data: Mapping[str, object]) -> list[domain.Promise]:
+    if "promises" in data:
+        targets = _kept_promises(data)
+    else:  # All except one are texts in a plan of an earlier version.
+        further_texts = value_of(data, "also", tuple[str, ...])
+        targets = [
+            value_of(data, "target", domain.Target),
+            *map(domain.parse_promise, further_texts),
         ]
-    )
-    targets: list[Promise] = []
-    for target in written:
-        if isinstance(target, Deadline):
+    for target in targets:
+        if isinstance(target, domain.Deadline):
             raise InputError(f"'{target}' is not a promise of a streaming job")
-        targets.append(target)
     if not targets:
         raise InputError("promises: none; expected the latency that is planned by")
-    return targets
+    return cast("list[domain.Promise]", targets)
 
 
-def _kept_promises(data: Mapping[str, object]) -> list[AnyPromise]:
+def _kept_promises(data: Mapping[str, object]) -> list[domain.AnyPromise]:
     kept_promises = value_of(data, "promises", tuple[KeptPromise, ...])
     return [kept_promise.promise() for kept_promise in kept_promises]
 
 
-def _deadline_plan(data: Mapping[str, object]) -> BatchAnswer:
-    plan = noun_of(in_todays_form(data, words_first=False), DeadlinePlan)
+def _deadline_plan(data: Mapping[str, object]) -> domain.BatchAnswer:
+    plan = noun_of(in_todays_form(data, words_first=False), domain.DeadlinePlan)
     require_words(plan.findings, "findings")
     if "promises" not in data:
         return plan
     match _kept_promises(data):
-        case [Deadline() as deadline]:
+        case [domain.Deadline() as deadline]:
             return replace(plan, deadline=deadline)
     raise InputError("promises: expected one deadline")
 
@@ -206,15 +185,16 @@ def in_todays_form(data: Any, *, words_first: bool = True) -> Any:
     )
     if isinstance(findings, list) and isinstance(texts, list) and len(texts) > len(findings):
         uncoded = texts[len(findings) :] if words_first else texts[: len(texts) - len(findings)]
-        earlier = [{"code": FindingCode.EARLIER_WORDS, "names": {"text": text}} for text in uncoded]
+        earlier = [
+            {"code": domain.FindingCode.EARLIER_WORDS, "names": {"text": text}} for text in uncoded
+        ]
         data["findings"] = [*findings, *earlier] if words_first else [*earlier, *findings]
     if isinstance(setting, dict) and setting.get("trigger_s") == 0 and "utilization" in data:
         data.setdefault("offered_load", data["utilization"])
     return data
 
 
-def require_words(findings: Iterable[Finding], path: str) -> None:
-    """Refuse findings that lack a number of their words."""
+def require_words(findings: Iterable[domain.Finding], path: str) -> None:
     try:
         all_words(findings)
     except KeyError as missing:

@@ -36,9 +36,8 @@ def read_text(path: Path, *, expected: str, largest_bytes: int = _LARGEST_FILE_B
 
     Parameters and errors are those of `read_whole_text`.
     """
-    return read_whole_text(path, expected=expected, largest_bytes=largest_bytes).removeprefix(
-        "\ufeff"
-    )
+    text = read_whole_text(path, expected=expected, largest_bytes=largest_bytes)
+    return text.removeprefix("\ufeff")
 
 
 def read_whole_text(path: Path, *, expected: str, largest_bytes: int = _LARGEST_FILE_BYTES) -> str:
@@ -148,9 +147,8 @@ def parse_json(text: str, *, name: str, expected: str, has_infinity: bool = Fals
 
     def refuse_number(word: str) -> NoReturn:
         number_match = re.search(rf"(?<![\w.+-]){re.escape(word)}(?![\w.])", text)
-        refuse(
-            number_match.start() if number_match else 0, f"{_short(word)}; expected a finite number"
-        )
+        short = word if len(word) <= 40 else f"{word[:37]}..."
+        refuse(number_match.start() if number_match else 0, f"{short}; expected a finite number")
 
     def constant(word: str) -> float:
         return float(word) if has_infinity and word != "NaN" else refuse_number(word)
@@ -212,7 +210,3 @@ def _texts(data: Any) -> Iterator[str]:
             waiting += value.values()
         elif isinstance(value, list):
             waiting += value
-
-
-def _short(word: str) -> str:
-    return word if len(word) <= 40 else f"{word[:37]}..."

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, cast
 
 from headway.domain import APPLICATION_PROFILE_SCHEMA, PROFILE_SCHEMA, JobProfile
 from headway.errors import InputError
 from headway.formats.codec import validate
 from headway.formats.own_files import read_text
-from headway.formats.yaml_document import Document, Fault, Plain, shown, written_document
+from headway.formats.yaml_document import Document, Fault, Plain, Route, shown, written_document
 
 if TYPE_CHECKING:
     from headway.domain import ApplicationProfile
 
-Profile = TypeVar("Profile")
 # An object on one line, with Spark's word for what it tells.
 EVENT_LOG = re.compile(r'\ufeff?\s*\{[^\n]*"Event"\s*:\s*"')
 _SCHEMA = re.compile(r"(?m)^schema:")
@@ -38,7 +36,7 @@ def load_profile(path: str | Path) -> JobProfile:
     ...
     headway.errors.InputError: no/such/profile.yaml: no such file; expected a job profile...
     """
-    return _loaded(path, _JOB, _job_in)
+    return _job_in(_document(path, _JOB))
 
 
 def load_stream_profile(path: str | Path) -> JobProfile | ApplicationProfile:
@@ -46,7 +44,8 @@ def load_stream_profile(path: str | Path) -> JobProfile | ApplicationProfile:
 
     Raises InputError as `load_profile` does, and if it is the profile of a batch job.
     """
-    return _loaded(path, _JOB, _stream_in)
+    document = _document(path, _JOB)
+    return _application_in(document) if _is_of_dstreams(document) else _job_in(document)
 
 
 def load_any_profile(path: str | Path) -> JobProfile | ApplicationProfile:
@@ -54,7 +53,9 @@ def load_any_profile(path: str | Path) -> JobProfile | ApplicationProfile:
 
     Raises InputError as `load_profile` does.
     """
-    return _loaded(path, "a profile", _any_in)
+    document = _document(path, "a profile")
+    is_application = _schema_of(document) == APPLICATION_PROFILE_SCHEMA
+    return _application_in(document) if is_application else _job_in(document)
 
 
 def dump_profile(profile: JobProfile | ApplicationProfile) -> str:
@@ -103,33 +104,35 @@ def _heading(profile: JobProfile | ApplicationProfile) -> str:
     )
 
 
-def _loaded(path: str | Path, expected: str, read: Callable[[Document], Profile]) -> Profile:
+def _document(path: str | Path, expected: str) -> Document:
+    """The file as a mapping with a schema; of one that has none the message says so."""
     file = Path(path)
+    text = read_text(file, expected=expected)
+    if EVENT_LOG.match(text):
+        raise InputError(
+            f"{file}: a Spark event log, not {expected}; "
+            f"run 'headway profile {file} -o profile.yaml' first"
+        )
     try:
-        text = read_text(file, expected=expected)
-        if EVENT_LOG.match(text):
-            raise InputError(
-                f"{file}: a Spark event log, not {expected}; "
-                f"run 'headway profile {file} -o profile.yaml' first"
-            )
-        return read(_document(text, str(file), expected))
+        document = written_document(text, name=str(file))
     except InputError as error:
-        # Where it was found would print as a second traceback.
-        raise InputError(str(error)) from None
-
-
-def _document(text: str, name: str, expected: str) -> Document:
-    """The file as YAML; of one that is none and names no schema, the message says so."""
-    try:
-        return written_document(text, name=name)
-    except InputError as error:
-        if _SCHEMA.search(text):
-            raise
-        raise InputError(f"{error}; expected an event log, or {expected}") from None
+        hint = "" if _SCHEMA.search(text) else f"; expected an event log, or {expected}"
+        raise InputError(f"{error}{hint}") from None
+    root = document.root
+    if not isinstance(root, dict):
+        raise _fault(document, f"got {shown(root)}; expected {expected}", ())
+    if root.get("schema") is None and "kind" in root:
+        raise InputError(
+            f"{document.name}: a spec file; expected {expected}. A spec file is planned: "
+            f"headway plan {document.name}"
+        )
+    if root.get("schema") is None:
+        raise _fault(document, f"missing; expected {PROFILE_SCHEMA}, the first line of {expected}")
+    return document
 
 
 def _job_in(document: Document) -> JobProfile:
-    schema = _schema_of(document, _JOB)
+    schema = _schema_of(document)
     if schema == APPLICATION_PROFILE_SCHEMA:
         name, hint = ("DStreams", "") if _is_of_dstreams(document) else ("batch", _OF_BATCH_JOBS)
         raise _fault(
@@ -139,10 +142,8 @@ def _job_in(document: Document) -> JobProfile:
         )
     if isinstance(schema, str) and schema.startswith("headway.") and "profile" not in schema:
         schema_name = schema.removeprefix("headway.").partition("/")[0]
-        explained = (
-            f"; explain it: headway explain {document.name}" if schema_name == "plan" else ""
-        )
-        raise _fault(document, f"a {schema_name}; expected {PROFILE_SCHEMA}, a profile{explained}")
+        hint = f"; explain it: headway explain {document.name}" if schema_name == "plan" else ""
+        raise _fault(document, f"a {schema_name}; expected {PROFILE_SCHEMA}, a profile{hint}")
     if schema != PROFILE_SCHEMA:
         raise _fault(
             document,
@@ -150,17 +151,6 @@ def _job_in(document: Document) -> JobProfile:
             "run 'headway profile' on the log again",
         )
     return validate(document, JobProfile)
-
-
-def _stream_in(document: Document) -> JobProfile | ApplicationProfile:
-    is_application = _schema_of(document, _JOB) == APPLICATION_PROFILE_SCHEMA
-    is_dstreams = is_application and _is_of_dstreams(document)
-    return _application_in(document) if is_dstreams else _job_in(document)
-
-
-def _any_in(document: Document) -> JobProfile | ApplicationProfile:
-    is_application = _schema_of(document, "a profile") == APPLICATION_PROFILE_SCHEMA
-    return _application_in(document) if is_application else _job_in(document)
 
 
 def _application_in(document: Document) -> ApplicationProfile:
@@ -171,28 +161,14 @@ def _application_in(document: Document) -> ApplicationProfile:
 
 
 def _is_of_dstreams(document: Document) -> bool:
-    """Whether the profile of an application is one of DStreams, by what it says itself."""
-    root = document.root
-    return isinstance(root, dict) and root.get("kind") == "dstreams"
+    """Whether it is the profile of an application, and one of DStreams, by what it says itself."""
+    root = cast("dict[str, Plain]", document.root)
+    return (root["schema"], root.get("kind")) == (APPLICATION_PROFILE_SCHEMA, "dstreams")
 
 
-def _schema_of(document: Document, expected: str) -> Plain:
-    root = document.root
-    if not isinstance(root, dict):
-        mark = document.value_mark(())
-        raise InputError(str(Fault(mark, (), f"got {shown(root)}; expected {expected}")))
-    schema = root.get("schema")
-    if schema is None and "kind" in root:
-        raise InputError(
-            f"{document.name}: a spec file; expected {expected}. A spec file is planned: "
-            f"headway plan {document.name}"
-        )
-    if schema is None:
-        raise _fault(document, f"missing; expected {PROFILE_SCHEMA}, the first line of {expected}")
-    return schema
+def _schema_of(document: Document) -> Plain:
+    return cast("dict[str, Plain]", document.root)["schema"]
 
 
-def _fault(document: Document, message: str) -> InputError:
-    """The fault of a file's schema, with its position."""
-    route = ("schema",)
+def _fault(document: Document, message: str, route: Route = ("schema",)) -> InputError:
     return InputError(str(Fault(document.value_mark(route), route, message)))

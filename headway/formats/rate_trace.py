@@ -1,43 +1,49 @@
 """Rate traces in files: the reader for `simulate` and for specs.
 
-A trace may be JSON of Prometheus or of a query's progress (`rate_json`). Else it is a CSV file
-whose heading names a column of times (``time``, ``time_s``, ``timestamp`` or ``t``) and one of
-rates (``rate`` or ``rate_per_s``); other columns are ignored, as are empty lines and lines that
-begin with ``#``. Each line contains the start of a rate, in the order of time: seconds (``600``),
-durations (``10m``) or timestamps (``2026-11-21T08:00``). A rate is a number of records per second
-(``800``), or has a unit (``20k/s``). It is in force until the next line; the trace ends with the
-last line.
+**CSV**: the heading names a column of times (``time``, ``time_s``, ``timestamp`` or ``t``) and one
+of rates (``rate`` or ``rate_per_s``); other columns, empty lines and lines that begin with ``#``
+are ignored. Each line contains the start of a rate, in order: seconds (``600``), durations
+(``10m``) or timestamps (``2026-11-21T08:00``). A rate is a number of records per second, or has a
+unit (``20k/s``). It is in force until the next line; the trace ends with the last line.
+
+**JSON of Prometheus**: the answer to ``/api/v1/query_range`` for records per second. Several series
+are added up; a missing sample, or one that is no number, is 0.
+
+**JSON of progress**: ``StreamingQueryProgress`` as Spark writes it, one a line, in a list, or
+inside the events of a listener, an event log or ``headway.record``. The rows of a batch have
+arrived since the start of the batch before it, provided that the query kept up.
 """
 
 from __future__ import annotations
 
 import csv
 import math
-from collections.abc import Iterator, Sequence
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import pairwise
 from pathlib import Path
+from typing import Any, TypeAlias
 
+import headway.units as units
 from headway.domain import RateTrace
 from headway.errors import InputError, argument
-from headway.formats.own_files import read_text
-from headway.formats.rate_json import is_json, json_samples
+from headway.formats.own_files import parse_json, read_text
 from headway.formats.yaml_document import shown
 from headway.limits import LARGEST_NUMBER, LONGEST_S
-from headway.units import (
-    HOURS_PER_DAY,
-    S_PER_HOUR,
-    parse_duration_s,
-    parse_rate_per_s,
-    parse_size_bytes,
-)
 
-WORDS = "a CSV file with the columns time and rate, and lines such as 10m,60k/s"
+_WORDS = "a CSV file with the columns time and rate, and lines such as 10m,60k/s"
+_JSON_WORDS = (
+    "the answer of Prometheus to a query over a range, or the progress of a streaming query, "
+    "one JSON object a line"
+)
+Sample: TypeAlias = tuple[float, float]
 
 _TIME_COLUMNS = ("time", "time_s", "timestamp", "t")
 _RATE_COLUMNS = ("rate", "rate_per_s")
-_S_PER_DAY = HOURS_PER_DAY * S_PER_HOUR
-_LARGEST_BYTES = parse_size_bytes("64m")
+_S_PER_DAY = units.HOURS_PER_DAY * units.S_PER_HOUR
+_LARGEST_BYTES = units.parse_size_bytes("64m")
 _MOST_LINES = 1_000_000
 
 
@@ -65,28 +71,27 @@ class WrittenTrace:
                 f"add a line with its end, or say how long it lasts ({argument('length')} 30m)"
             )
         end_s = self.times_s[-1] if length_s is None else length_s
-        begun = [number for number, time_s in enumerate(self.times_s) if time_s < end_s]
-        rates_per_s = tuple(self.rates_per_s[number] for number in begun)
+        num_begun = bisect_left(self.times_s, end_s)
+        rates_per_s = self.rates_per_s[:num_begun]
         if not any(rates_per_s):
             raise InputError(f"{self.name}: no rate above 0 before its end; nothing to simulate")
         last_per_s = self.rates_per_s[-1]
         is_cut = length_s is None and last_per_s != rates_per_s[-1]
         return RateTrace(
-            times_s=tuple(self.times_s[number] for number in begun),
+            times_s=self.times_s[:num_begun],
             rates_per_s=rates_per_s,
             end_s=end_s,
             rate_at_end_per_s=last_per_s if is_cut else None,
         )
 
     def hourly_peaks_per_s(self) -> tuple[float, ...]:
-        """The highest rate in each hour of the day, over all days.
+        """The highest rate in each hour of the day, over all days, or an InputError.
 
-        Hours outside a trace that is shorter than a day get its last rate. Raises InputError if no
-        rate is above 0.
+        Hours outside a trace that is shorter than a day get its last rate.
         """
         if not any(self.rates_per_s):
-            raise InputError(f"{self.name}: no rate above 0; expected {WORDS}")
-        peaks: list[float | None] = [None] * HOURS_PER_DAY
+            raise InputError(f"{self.name}: no rate above 0; expected {_WORDS}")
+        peaks: list[float | None] = [None] * units.HOURS_PER_DAY
         ends_s = (*self.times_s[1:], self.times_s[-1])
         for begin_s, end_s, rate_per_s in zip(self.times_s, ends_s, self.rates_per_s, strict=True):
             for hour in _hours(self.since_midnight_s + begin_s, self.since_midnight_s + end_s):
@@ -95,25 +100,23 @@ class WrittenTrace:
 
 
 def read_rate_trace(path: str | Path) -> WrittenTrace:
-    """Read a rate trace.
-
-    Raises InputError if the file is no rate trace, as ``file:line:column: what, expected``.
+    """Read a rate trace, or raise an InputError as ``file:line:column: what, expected``.
 
     >>> read_rate_trace("no/such.csv")
     Traceback (most recent call last):
     ...
     headway.errors.InputError: no/such.csv: no such file; expected a rate trace: a CSV file with...
     """
-    text = read_text(Path(path), expected=f"a rate trace: {WORDS}", largest_bytes=_LARGEST_BYTES)
-    if is_json(text):
-        return _sampled(json_samples(text, str(path)), str(path))
+    text = read_text(Path(path), expected=f"a rate trace: {_WORDS}", largest_bytes=_LARGEST_BYTES)
+    if text.lstrip()[:1] in ("{", "["):
+        return _sampled(_json_samples(text, str(path)), str(path))
     try:
         return _written(text, str(path))
     except csv.Error as error:
-        raise InputError(f"{path}: {error}; expected {WORDS}") from None
+        raise InputError(f"{path}: {error}; expected {_WORDS}") from None
 
 
-def _sampled(samples: Sequence[tuple[float, float]], name: str) -> WrittenTrace:
+def _sampled(samples: Sequence[Sample], name: str) -> WrittenTrace:
     """A trace with timestamps since 1970, whose days begin at midnight UTC."""
     if len(samples) > _MOST_LINES:
         raise InputError(f"{name}: more than {_MOST_LINES:,} samples")
@@ -164,7 +167,7 @@ def _written(text: str, name: str) -> WrittenTrace:
         if len(times_s) > _MOST_LINES:
             raise InputError(f"{where}: more than {_MOST_LINES:,} lines")
     if not times_s:
-        raise InputError(f"{name}: no line of rates; expected {WORDS}")
+        raise InputError(f"{name}: no line of rates; expected {_WORDS}")
     return WrittenTrace(
         name=name,
         since_midnight_s=first_since_midnight_s,
@@ -185,48 +188,29 @@ def _column(columns: Sequence[str], names: Sequence[str], where: str) -> int:
     for name in names:
         if name in columns:
             return columns.index(name)
-    raise InputError(f"{where}: no column {names[0]!r}; expected {WORDS}")
+    raise InputError(f"{where}: no column {names[0]!r}; expected {_WORDS}")
 
 
 def _moment(text: str, where: str) -> tuple[float, float, bool]:
     """Seconds on the clock of the file, and since midnight, and whether the text has a date."""
-    seconds = _number(text)
-    if seconds is None:
-        try:
-            stamp = datetime.fromisoformat(text)
-        except ValueError:
-            seconds = _duration_s(text, where)
-        else:
-            midnight = stamp.replace(hour=0, minute=0, second=0, microsecond=0)
-            # Without a zone every day has 24 hours.
-            zoned_stamp = stamp if stamp.tzinfo is not None else stamp.replace(tzinfo=UTC)
-            return zoned_stamp.timestamp(), (stamp - midnight).total_seconds(), True
-    if not math.isfinite(seconds):
-        raise _no_time(text, where)
-    return seconds, seconds % _S_PER_DAY, False
-
-
-def _duration_s(text: str, where: str) -> float:
+    seconds = _number(text, units.parse_duration_s)
+    if math.isfinite(seconds):
+        return seconds, seconds % _S_PER_DAY, False
     try:
-        return parse_duration_s(text)
-    except InputError:
-        raise _no_time(text, where) from None
-
-
-def _no_time(text: str, where: str) -> InputError:
-    return InputError(
-        f"{where}: time is {shown(text)}; expected seconds, a duration such as 10m, or a timestamp "
-        "such as 2026-11-01T13:00:00"
-    )
+        stamp = datetime.fromisoformat(text)
+    except ValueError:
+        raise InputError(
+            f"{where}: time is {shown(text)}; expected seconds, a duration such as 10m, or a "
+            "timestamp such as 2026-11-01T13:00:00"
+        ) from None
+    midnight = stamp.replace(hour=0, minute=0, second=0, microsecond=0)
+    # Without a zone every day has 24 hours.
+    zoned_stamp = stamp if stamp.tzinfo is not None else stamp.replace(tzinfo=UTC)
+    return zoned_stamp.timestamp(), (stamp - midnight).total_seconds(), True
 
 
 def _rate_per_s(text: str, where: str) -> float:
-    rate_per_s = _number(text)
-    if rate_per_s is None:
-        try:
-            rate_per_s = parse_rate_per_s(text)
-        except InputError:
-            rate_per_s = math.nan
+    rate_per_s = _number(text, units.parse_rate_per_s)
     if not 0 <= rate_per_s <= LARGEST_NUMBER:
         raise InputError(
             f"{where}: rate is {shown(text)}; expected 0 or more records per second, e.g. 800 or "
@@ -235,16 +219,99 @@ def _rate_per_s(text: str, where: str) -> float:
     return rate_per_s
 
 
-def _number(text: str) -> float | None:
+def _number(text: str, parse: Callable[[str], float]) -> float:
+    """A plain number, or one with a unit; nan for anything else."""
     try:
         return float(text)
     except ValueError:
-        return None
+        pass
+    try:
+        return parse(text)
+    except InputError:
+        return math.nan
 
 
 def _hours(begin_s: float, end_s: float) -> Iterator[int]:
     """Hours of the day from one moment up to another; at least the hour of the first."""
-    first = int(begin_s // S_PER_HOUR)
-    last = max(math.ceil(end_s / S_PER_HOUR), first + 1)
-    for hour in range(first, min(last, first + HOURS_PER_DAY)):
-        yield hour % HOURS_PER_DAY
+    first = int(begin_s // units.S_PER_HOUR)
+    last = max(math.ceil(end_s / units.S_PER_HOUR), first + 1)
+    for hour in range(first, min(last, first + units.HOURS_PER_DAY)):
+        yield hour % units.HOURS_PER_DAY
+
+
+def _json_samples(text: str, name: str) -> list[Sample]:
+    """When each rate begins, in seconds since 1970, and the rate [records/s], or an InputError.
+
+    >>> import json
+    >>> answer = {"data": {"result": [{"values": [[60, "5"], [120, "7.5"]]}]}}
+    >>> _json_samples(json.dumps(answer), "rates.json")
+    [(60.0, 5.0), (120.0, 7.5)]
+    """
+    objects = _objects(text, name)
+    series = [values for json_object in objects for values in _series(json_object)]
+    try:
+        samples = _added(series) if series else _between(_progress(objects))
+    except (InputError, KeyError, TypeError, ValueError, OverflowError):
+        samples = []
+    if not samples:
+        raise InputError(f"{name}: no rates in this JSON; expected {_JSON_WORDS}")
+    return samples
+
+
+def _objects(text: str, name: str) -> list[Any]:
+    """The objects of the file: one value, or one per line."""
+    try:
+        whole = parse_json(text, name=name, expected=_JSON_WORDS)
+        return whole if isinstance(whole, list) else [whole]
+    except InputError:
+        pass
+    return [
+        parse_json(line, name=f"{name}:{number}", expected=_JSON_WORDS)
+        for number, line in enumerate(text.splitlines(), start=1)
+        if line.strip()
+    ]
+
+
+def _series(answer: Any) -> Iterator[Sequence[Sequence[Any]]]:
+    data = answer.get("data") if isinstance(answer, Mapping) else None
+    results = data.get("result") if isinstance(data, Mapping) else None
+    for series in results if isinstance(results, list) else []:
+        if isinstance(series, Mapping) and isinstance(series.get("values"), list):
+            yield series["values"]
+
+
+def _added(series: Sequence[Sequence[Sequence[Any]]]) -> list[Sample]:
+    total: dict[float, float] = {}
+    for values in series:
+        for time_s, value in values:
+            rate_per_s = float(value)
+            finite_per_s = rate_per_s if math.isfinite(rate_per_s) else 0.0
+            total[float(time_s)] = total.get(float(time_s), 0.0) + max(finite_per_s, 0.0)
+    return sorted(total.items())
+
+
+def _progress(objects: Sequence[Any]) -> list[tuple[float, float]]:
+    """Start and rows of each batch, in order; of several queries, the one with the most batches."""
+    by_query: dict[str, dict[float, float]] = {}
+    for event in objects:
+        progress = event.get("progress", event) if isinstance(event, Mapping) else None
+        if isinstance(progress, str):
+            progress = parse_json(progress, name="progress", expected=_JSON_WORDS)
+        if not isinstance(progress, Mapping) or "timestamp" not in progress:
+            continue
+        stamp = datetime.fromisoformat(progress["timestamp"])
+        zoned_stamp = stamp if stamp.tzinfo is not None else stamp.replace(tzinfo=UTC)
+        batches = by_query.setdefault(str(progress.get("runId", "")), {})
+        # Events contain the sum of rows, in some versions only those of each source.
+        counts = [progress] if "numInputRows" in progress else progress["sources"]
+        batches[zoned_stamp.timestamp()] = sum(float(count["numInputRows"]) for count in counts)
+    longest = max(by_query.values(), key=len, default={})
+    return sorted(longest.items())
+
+
+def _between(batches: Sequence[tuple[float, float]]) -> list[Sample]:
+    """Rates from the start of each batch to that of the next, which reads the arrived rows."""
+    samples = [
+        (begin_s, rows / (end_s - begin_s)) for (begin_s, _), (end_s, rows) in pairwise(batches)
+    ]
+    return [*samples, (batches[-1][0], samples[-1][1])] if samples else []

@@ -48,7 +48,6 @@ def write_text(path: str | Path, text: str, *, label: str, only_new: bool = Fals
 
 
 def _is_special(path: str | Path) -> bool:
-    """Whether the path exists and is neither a file nor a folder."""
     try:
         mode = Path(path).stat().st_mode
     except FileNotFoundError:
@@ -87,7 +86,6 @@ def _put(handle: int, data: bytes) -> None:
 
 
 def _take_after(handle: int, old_stat: os.stat_result) -> None:
-    """Owner, group and mode of the file before."""
     new_stat = os.fstat(handle)
     mode = stat.S_IMODE(old_stat.st_mode)
     if (new_stat.st_uid, new_stat.st_gid) != (old_stat.st_uid, old_stat.st_gid):

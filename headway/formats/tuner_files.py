@@ -13,16 +13,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import headway.domain.tuner as tuner
 from headway.assumptions.tuning import LOST_AFTER_S
 from headway.domain import JobProfile
 from headway.domain.live import Proposal
-from headway.domain.tuner import (
-    TUNER_SCHEMA,
-    ChangeOutcome,
-    ExplainedChange,
-    TunerChange,
-    TunerState,
-)
 from headway.errors import HeadwayError, InputError, TunerLockedError
 from headway.formats.codec import STATE, data_of, noun_of
 from headway.formats.event_lines import tell_event
@@ -80,14 +74,14 @@ def profile_hash(profile: JobProfile) -> str:
     return hashlib.sha256(dump_profile(profile).encode()).hexdigest()[:16]
 
 
-def save_tuner(state: TunerState, path: Path) -> None:
+def save_tuner(state: tuner.TunerState, path: Path) -> None:
     """Write it atomically: the file always contains either the old or the new state."""
     # The standard library keeps infinite numbers.
     text = json.dumps(data_of(state, STATE), indent=1)
     write_text(path, text + "\n", label="the state of the tuner")
 
 
-def load_tuner(path: Path) -> TunerState | None:
+def load_tuner(path: Path) -> tuner.TunerState | None:
     """The state in a file; None if there is none.
 
     Raises InputError if the file is not the state of a tuner.
@@ -98,9 +92,9 @@ def load_tuner(path: Path) -> TunerState | None:
         path, expected="a tuner's state", largest_bytes=_MOST_STATE_BYTES, has_infinity=True
     )
     try:
-        state = noun_of(data, TunerState, STATE)
-        if state.schema != TUNER_SCHEMA:
-            raise InputError(f"schema is {state.schema!r}; expected {TUNER_SCHEMA}")
+        state = noun_of(data, tuner.TunerState, STATE)
+        if state.schema != tuner.TUNER_SCHEMA:
+            raise InputError(f"schema is {state.schema!r}; expected {tuner.TUNER_SCHEMA}")
     except InputError as error:
         raise InputError(
             f"{one_line(path)}: not the state of a tuner ({why_of(error)}); give another file, or "
@@ -162,7 +156,6 @@ class TunerLock:
         raise TunerLockedError(f"{self._path}: another tuner was faster; this one does not start")
 
     def _require_left_behind(self) -> None:
-        """Refuse a lock whose tuner is alive."""
         holder = self._holder()
         if holder is None:
             return
@@ -197,7 +190,7 @@ def _is_there(pid: int) -> bool:
     except ProcessLookupError:
         return False
     except PermissionError:
-        return True
+        pass
     return True
 
 
@@ -250,38 +243,34 @@ def read_audit(path: Path) -> list[dict[str, object]]:
     return entries
 
 
-def explained_change(path: Path, number: int) -> ExplainedChange:
+def explained_change(path: Path, number: int) -> tuner.ExplainedChange:
     """A change that a tuner made, by its number in the log: its reason and its outcome.
 
     Raises InputError if the file is not the log of a tuner, or has no such change; names those that
     it has.
     """
     lines = _decisions(path)
-    line_indices = [index for index, line in enumerate(lines) if _number_of(line) == number]
+    numbers = [_number_of(line) for line in lines]
+    line_indices = [index for index, line_number in enumerate(numbers) if line_number == number]
     if not line_indices:
-        change_numbers = sorted(
-            {change_number for line in lines if (change_number := _number_of(line)) is not None}
-        )
-        numbers_text = (
-            f"it has {', '.join(map(str, change_numbers))}" if change_numbers else "it has none yet"
-        )
-        raise InputError(f"{path}: no change {number}; {numbers_text}")
+        change_numbers = sorted({number for number in numbers if number is not None})
+        numbers_text = ", ".join(map(str, change_numbers)) or "none yet"
+        raise InputError(f"{path}: no change {number}; it has {numbers_text}")
     try:
-        change = noun_of(lines[line_indices[-1]]["change"], TunerChange, STATE)
+        change = noun_of(lines[line_indices[-1]]["change"], tuner.TunerChange, STATE)
         proposal = _proposal_before(lines[: line_indices[0]], lines[line_indices[0]]["change"])
-        outcomes = [noun_of(lines[index], ChangeOutcome, STATE) for index in line_indices]
+        outcomes = [noun_of(lines[index], tuner.ChangeOutcome, STATE) for index in line_indices]
         for line in lines[line_indices[-1] + 1 :]:
             if line.get("event") in ("proposed", "restored"):
                 if line["event"] == "restored":
-                    outcomes.append(noun_of(line, ChangeOutcome, STATE))
+                    outcomes.append(noun_of(line, tuner.ChangeOutcome, STATE))
                 break
     except (KeyError, InputError) as error:
         raise InputError(f"{one_line(path)}: not the log of a tuner ({why_of(error)})") from None
-    return ExplainedChange(change=change, proposal=proposal, outcomes=tuple(outcomes))
+    return tuner.ExplainedChange(change=change, proposal=proposal, outcomes=tuple(outcomes))
 
 
 def _decisions(path: Path) -> list[dict[str, object]]:
-    """The lines of a tuner's log, or of the log beside its state."""
     log = audit_file(path) if path.suffix == ".json" else path
     if not log.is_file():
         raise InputError(f"{log}: no such file; expected the log of a tuner, e.g. NAME.tuner.jsonl")
@@ -296,14 +285,9 @@ def _number_of(line: Mapping[str, object]) -> int | None:
 
 def _proposal_before(lines: list[dict[str, object]], change: object) -> Proposal | None:
     """The proposal behind a change: the last one, if it was for the same setting."""
-    proposed_line = next(
-        (line for line in reversed(lines) if line.get("event") == "proposed"), None
-    )
-    if (
-        proposed_line is None
-        or not isinstance(change, dict)
-        or proposed_line.get("then") != change["then"]
-    ):
-        return None
+    proposed_line = next((line for line in reversed(lines) if line.get("event") == "proposed"), {})
     proposal = proposed_line.get("proposal")
-    return None if proposal is None else noun_of(proposal, Proposal, STATE)
+    if proposal is None or not isinstance(change, dict):
+        return None
+    is_same = proposed_line.get("then") == change["then"]
+    return noun_of(proposal, Proposal, STATE) if is_same else None

@@ -8,6 +8,7 @@ between its lines, is left to :mod:`headway.formats.yaml_document`, and so is ev
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import dropwhile
 from typing import Any
 
 _DEEPEST_NESTING = 20
@@ -48,14 +49,9 @@ class _Lines:
     def __init__(self, text: str, plain_scalar: Callable[[str], Any]) -> None:
         self._plain_scalar = plain_scalar
         lines = text.removesuffix("\n").split("\n")
-        num_comments = next(
-            (index for index, line in enumerate(lines) if not line.startswith("#")), len(lines)
-        )
-        self._contents = [line.lstrip(" ") for line in lines[num_comments:]]
-        self._indents = [
-            len(line) - len(content)
-            for line, content in zip(lines[num_comments:], self._contents, strict=True)
-        ]
+        lines = list(dropwhile(lambda line: line.startswith("#"), lines))
+        self._contents = [line.lstrip(" ") for line in lines]
+        self._indents = [len(line) - len(line.lstrip(" ")) for line in lines]
         self._at = 0
 
     def all_data(self) -> Any:
@@ -108,7 +104,6 @@ class _Lines:
         return mapping
 
     def _value(self, text: str) -> Any:
-        """What a line says from here to its end."""
         if text[:1] in _CLOSED_BY:
             value, end = self._on_one_line(text)
         elif text.startswith("'"):
@@ -162,7 +157,6 @@ class _Lines:
         return (items if is_list else mapping), at + 1
 
     def _plain(self, text: str) -> Any:
-        """An unquoted scalar."""
         first, is_number = text[:1], text[:1] in "-." and text[1:2].isdigit()
         if not (first.isalnum() or is_number or (first and first in _FIRST_OF_PLAIN)):
             raise _OtherFormError

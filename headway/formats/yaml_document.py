@@ -297,7 +297,6 @@ class _Builder:
         self._stack.append((route, holds))
 
     def _add(self, value: Plain, mark: Mark) -> Route:
-        """Put a value where it belongs; its route."""
         route: Route = ()
         if not self._stack:
             self._root = value

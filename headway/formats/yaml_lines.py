@@ -74,9 +74,8 @@ def _list_lines(items: Sequence[Tree], indent: str, comments: Mapping[str, str])
         if isinstance(item, Mapping):
             lines = list(_mapping_lines(item, f"{indent}  ", comments))
             first = next(at for at, line in enumerate(lines) if not line.lstrip().startswith("#"))
-            for at, line in enumerate(lines):
-                is_first = at == first
-                yield f"{indent}- {line[len(indent) + 2 :]}" if is_first else line
+            lines[first] = f"{indent}- {lines[first][len(indent) + 2 :]}"
+            yield from lines
         else:
             assert isinstance(item, str | int | bool)
             yield f"{indent}- {yaml_scalar(item)}"

@@ -12,22 +12,10 @@ from typing import Any, TypeAlias
 
 import yaml
 
+import headway.formats.yaml_read_back as read_back
 from headway.errors import InputError
 from headway.formats.yaml_lines import Tree, yaml_key, yaml_scalar
-from headway.formats.yaml_read_back import (
-    MERGE_TAG,
-    first_difference,
-    replaced,
-    require_no_key_twice,
-    require_no_template,
-    require_readable,
-    said_by,
-    template_hint,
-    times_reached,
-    with_changes,
-)
 
-Step: TypeAlias = "str | int"
 #: Where characters start and end, and the text to put in their place.
 Edit: TypeAlias = tuple[int, int, str]
 
@@ -45,24 +33,20 @@ def documents_of(text: str, name: str) -> list[Any]:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         where = "1:1" if mark is None else f"{mark.line + 1}:{mark.column + 1}"
-        why = f"{error.problem or error.context}{template_hint(text)}"
+        why = f"{error.problem or error.context}{read_back.template_hint(text)}"
         raise InputError(f"{name}:{where}: not YAML: {why}") from None
     except (yaml.YAMLError, RecursionError) as error:
         raise InputError(f"{name}:1:1: not YAML that can be patched: {error}"[:300]) from None
     for node in nodes:
-        require_readable(node, name)
-        require_no_key_twice(node, name)
+        read_back.require_readable(node, name)
+        read_back.require_no_key_twice(node, name)
     return nodes
 
 
-def value_at(node: Any, route: Iterable[Step]) -> Any:
+def value_at(node: Any, route: Iterable[str]) -> Any:
     """The node at a route, also one of a merged key; None if there is none."""
     for step in route:
-        if isinstance(step, int):
-            is_list = isinstance(node, yaml.SequenceNode)
-            node = node.value[step] if is_list and step < len(node.value) else None
-        else:
-            node = _entries(node).get(step, (None, None))[1]
+        node = _entries(node).get(step, (None, None))[1]
     return node
 
 
@@ -71,7 +55,7 @@ def items_of(node: Any) -> list[Any]:
     return list(node.value) if isinstance(node, yaml.SequenceNode) else []
 
 
-def text_at(node: Any, route: Iterable[Step]) -> str | None:
+def text_at(node: Any, route: Iterable[str]) -> str | None:
     """The text of the scalar at a route; None if there is none."""
     value_node = value_at(node, route)
     return str(value_node.value) if isinstance(value_node, yaml.ScalarNode) else None
@@ -105,7 +89,7 @@ def _entries(node: Any) -> dict[str, tuple[Any, Any]]:
         return {}
     entries: dict[str, tuple[Any, Any]] = {}
     for key, value in node.value:
-        if key.tag == MERGE_TAG:
+        if key.tag == read_back.MERGE_TAG:
             sources = value.value if isinstance(value, yaml.SequenceNode) else [value]
             for source in reversed(sources):
                 entries |= _entries(source)
@@ -130,7 +114,7 @@ def patched(
       image: 'a'
       memory: "8g"
     """
-    if sum(times_reached(document, node) for document in documents) > 1:
+    if sum(read_back.times_reached(document, node) for document in documents) > 1:
         line = node.start_mark.line + 1
         raise InputError(f"{name}: the mapping of line {line} is shared by an anchor; write it out")
     edits = [
@@ -150,11 +134,11 @@ def _require_said(
     patched_text: str, documents: Sequence[Any], node: Any, changes: Mapping[str, Tree], name: str
 ) -> None:
     """Read the patched text back: the changes are in it, and everything else is unchanged."""
-    required_content = with_changes(said_by(node), changes)
-    expected = [replaced(document, node, required_content) for document in documents]
+    required_content = read_back.with_changes(read_back.said_by(node), changes)
+    expected = [read_back.replaced(document, node, required_content) for document in documents]
     try:
-        actual = [said_by(document) for document in documents_of(patched_text, name)]
-        difference = first_difference(expected, actual)
+        actual = [read_back.said_by(document) for document in documents_of(patched_text, name)]
+        difference = read_back.first_difference(expected, actual)
     except InputError as error:
         difference = str(error)
     if difference is not None:
@@ -182,18 +166,18 @@ def _edits(text: str, node: Any, changes: Mapping[str, Tree], name: str) -> Iter
                 f"{name}: {key} is shared by an anchor in line {line}; "
                 "write the value out, then patch"
             )
-        require_no_template(text, old_node, key, name)
+        read_back.require_no_template(text, old_node, key, name)
         if isinstance(value, Mapping) and isinstance(old_node, yaml.MappingNode):
             yield from _edits(text, old_node, value, name)
         elif isinstance(value, Mapping) and isinstance(old_node, yaml.SequenceNode):
             yield from _edits_of_items(text, old_node, value, name)
         elif isinstance(value, str | int):
             if not _says(old_node, value):
-                yield (*_span(text, old_node), _lead(text, old_node) + yaml_scalar(value))
+                yield _instead(text, old_node, yaml_scalar(value))
         elif isinstance(value, Mapping) and old_node.value == "" and not node.flow_style:
             yield _filled(text, node, old_node, value)
         elif isinstance(value, Mapping) and old_node.tag.endswith(":null"):
-            yield (*_span(text, old_node), _lead(text, old_node) + _flow(value))
+            yield _instead(text, old_node, _flow(value))
         else:
             line = old_node.start_mark.line + 1
             raise InputError(f"{name}:{line}:1: {key} is not what it should be; expected a mapping")
@@ -202,7 +186,6 @@ def _edits(text: str, node: Any, changes: Mapping[str, Tree], name: str) -> Iter
 
 
 def _edits_of_items(text: str, node: Any, changes: Mapping[str, Tree], name: str) -> Iterable[Edit]:
-    """Changes below items of a list; the keys are their places in it."""
     for index, value in changes.items():
         if not (index.isdecimal() and int(index) < len(node.value)):
             line = node.start_mark.line + 1
@@ -245,23 +228,19 @@ def _span(text: str, node: Any) -> tuple[int, int]:
     return start, end
 
 
-def _lead(text: str, node: Any) -> str:
-    """A blank if a missing value is right behind its colon."""
-    start = node.start_mark.index
-    return " " if start and text[start - 1] == ":" else ""
+def _instead(text: str, node: Any, value_text: str) -> Edit:
+    """A value instead of another, or of a missing one right behind its colon."""
+    start, end = _span(text, node)
+    return start, end, f" {value_text}" if start and text[start - 1] == ":" else value_text
 
 
 def _is_alias(text: str, parent: Any, child: Any) -> bool:
     """Whether other places share a node: it is outside its parent, or has an anchor."""
-    return _is_outside(parent, child) or text[child.start_mark.index :][:1] == "&"
+    return _is_outside(parent, child) or text.startswith("&", child.start_mark.index)
 
 
 def _is_outside(parent: Any, child: Any) -> bool:
     return not parent.start_mark.index <= child.start_mark.index <= parent.end_mark.index
-
-
-def _end_index(node: Any) -> int:
-    return int(node.end_mark.index)
 
 
 def _indent_of(node: Any) -> int:
@@ -272,8 +251,9 @@ def _insertion(text: str, node: Any, missing: Mapping[str, Tree]) -> Edit:
     if node.flow_style:
         pairs = ", ".join(f"{yaml_key(key)}: {_flow(value)}" for key, value in missing.items())
         # Behind the last value, so before any comment; where an alias hides it, in front of all.
-        last = max((value_node for _, value_node in node.value), key=_end_index, default=None)
-        if last is None or any(_is_outside(node, value_node) for _, value_node in node.value):
+        values = [value_node for _, value_node in node.value]
+        last = max(values, key=lambda value_node: value_node.end_mark.index, default=None)
+        if last is None or any(_is_outside(node, value_node) for value_node in values):
             start = text.index("{", node.start_mark.index) + 1
             separator = ", " if node.value else "" if text[start] == "}" else " "
             return start, start, f"{pairs}{separator}"
@@ -305,13 +285,12 @@ def _end_of(text: str, node: Any) -> int:
 
 
 def _block(tree: Mapping[str, Tree], indent: str) -> str:
-    lines = []
-    for key, value in tree.items():
-        if isinstance(value, Mapping) and value:
-            lines.append(f"{indent}{yaml_key(key)}:\n{_block(value, indent + '  ')}")
-        else:
-            lines.append(f"{indent}{yaml_key(key)}: {_flow(value)}\n")
-    return "".join(lines)
+    return "".join(
+        f"{indent}{yaml_key(key)}:\n{_block(value, indent + '  ')}"
+        if isinstance(value, Mapping) and value
+        else f"{indent}{yaml_key(key)}: {_flow(value)}\n"
+        for key, value in tree.items()
+    )
 
 
 def _flow(value: Tree) -> str:

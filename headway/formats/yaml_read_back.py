@@ -101,9 +101,8 @@ def said_by(node: Any) -> Said:
         if key.tag == MERGE_TAG:
             for source in value.value if isinstance(value, yaml.SequenceNode) else [value]:
                 source_content = said_by(source)
-                merged = (
-                    {**source_content, **merged} if isinstance(source_content, dict) else merged
-                )
+                if isinstance(source_content, dict):
+                    merged = source_content | merged
         else:
             own_entries[repr(said_by(key))] = said_by(value)
     return {**merged, **own_entries}
@@ -203,7 +202,6 @@ def _nodes(root: Any) -> Iterator[Any]:
 
 
 def _parts(node: Any) -> list[Any]:
-    """The nodes right below a list or a mapping."""
     if isinstance(node, yaml.SequenceNode):
         return list(node.value)
     return [part for pair in node.value for part in pair]

@@ -8,7 +8,7 @@ from dataclasses import replace
 from headway.digits import format_rate_down
 from headway.domain.dstreams import DStreamsPlan, DStreamsPrediction, DStreamsSetting
 from headway.domain.sheet import Kind, Section, Sheet, setting_lines
-from headway.formats.as_json import dstreams_plan_json, dstreams_prediction_json
+from headway.formats.as_json import other_plan_json, result_json
 from headway.report.facts import nodes_fact, profiled_nodes
 from headway.report.wording import (
     MOST_NOTES,
@@ -185,8 +185,8 @@ def _rate(rate_per_s: float | None) -> str:
 
 
 KINDS = {
-    "dstreams-prediction": Kind(sheet=dstreams_prediction_sheet, data=dstreams_prediction_json),
+    "dstreams-prediction": Kind(sheet=dstreams_prediction_sheet, data=result_json),
     "dstreams-plan": Kind(
-        sheet=dstreams_plan_sheet, brief=_brief_sheet, data=dstreams_plan_json, main="frontier"
+        sheet=dstreams_plan_sheet, brief=_brief_sheet, data=other_plan_json, main="frontier"
     ),
 }

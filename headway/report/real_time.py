@@ -9,7 +9,7 @@ from headway.domain.real_time import RealTimePlan, RealTimePrediction, RealTimeS
 from headway.domain.sheet import Kind, Section, Sheet, setting_lines
 from headway.domain.stage import stage_called
 from headway.domain.target import targets_text
-from headway.formats.as_json import real_time_plan_json, real_time_prediction_json
+from headway.formats.as_json import other_plan_json, result_json
 from headway.report.facts import nodes_fact
 from headway.report.wording import executors_text, interval_text, nodes_meet, percent
 from headway.units import counted, format_duration, format_rate
@@ -199,8 +199,6 @@ def _latency(prediction: RealTimePrediction, *, are_details: bool = False) -> It
 
 
 KINDS = {
-    "real-time-prediction": Kind(sheet=real_time_prediction_sheet, data=real_time_prediction_json),
-    "real-time-plan": Kind(
-        sheet=real_time_plan_sheet, brief=_brief_sheet, data=real_time_plan_json
-    ),
+    "real-time-prediction": Kind(sheet=real_time_prediction_sheet, data=result_json),
+    "real-time-plan": Kind(sheet=real_time_plan_sheet, brief=_brief_sheet, data=other_plan_json),
 }

@@ -7,11 +7,10 @@ from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 
 from headway.domain import Configuration, Interval, LatencyDistribution
-from headway.domain.live import Expectation, Proposal
+from headway.domain.live import Expectation, Look, Proposal, SeenDrift, WatchedChange
 from headway.domain.sheet import Kind, Section, Sheet
 from headway.domain.tuner import ChangeOutcome, ExplainedChange
-from headway.domain.watched import Look, SeenDrift, WatchedChange
-from headway.formats.as_json import prediction_json
+from headway.formats.as_json import prediction_json, result_json
 from headway.formats.codec import EXACT, data_of
 from headway.formats.open_metrics import Labels, Metric
 from headway.report.wording import brief_setting_text, percent
@@ -210,11 +209,6 @@ def _metrics(look: Look) -> Iterator[tuple[str, str, Mapping[Labels, float | Non
         yield name, about, {(): value}
 
 
-def explained_json(explained: ExplainedChange) -> dict[str, object]:
-    """The change as data for `headway.formats.as_json.json_text`."""
-    return {"schema": "headway.explained-change/v1", **data_of(explained)}
-
-
 def explained_sheet(explained: ExplainedChange) -> Sheet:
     """Why the change was made, its alternatives, and its outcome."""
     change, proposal = explained.change, explained.proposal
@@ -305,5 +299,5 @@ def _clock(at_s: float) -> str:
 
 KINDS = {
     "watch": Kind(sheet=look_sheet, data=look_json),
-    "explained-change": Kind(sheet=explained_sheet, data=explained_json),
+    "explained-change": Kind(sheet=explained_sheet, data=result_json),
 }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
@@ -13,13 +13,16 @@ from headway.errors import InputError
 from headway.fleet.nouns import Fleet, Mask, Offer, Quota, Supply, Whole
 from headway.spec.kinds.capacity import CapacityPlan, FleetEntry, PoolEntry, QuotaEntry
 from headway.spec.kinds.catalog import NodeCatalog, NodeEntry
-from headway.spec.parts import catalog_at, executors_that_fit
+from headway.spec.parts import executors_that_fit
 from headway.spec.spec_file import load_spec
 from headway.units import HOURS_PER_DAY, counted, spark_memory_text
 
 if TYPE_CHECKING:
-    from headway.spec.kinds import BatchJob, QuerySchedule, StreamingJob
+    from headway.spec.kinds.jobs import BatchJob, StreamingJob
+    from headway.spec.kinds.schedule import QuerySchedule
 
+#: A supply, and the node and the pool that it is of.
+_Origin: TypeAlias = tuple[Supply, NodeEntry, PoolEntry]
 _ONE_ZONE = ("-",)
 _KINDS_OF_JOBS = ("StreamingJob", "BatchJob", "QuerySchedule")
 
@@ -37,11 +40,6 @@ class JobNeeds:
     executor_memory_bytes: int | None
     executors: Mapping[float, tuple[int, ...] | None]
     why_none: Callable[[float], tuple[str, str]] | None = None
-
-
-def catalog_of(plan: CapacityPlan) -> NodeCatalog:
-    """The catalogue of a capacity plan."""
-    return plan.catalog if isinstance(plan.catalog, NodeCatalog) else catalog_at(plan.catalog)
 
 
 def fleet_members(
@@ -81,9 +79,8 @@ def nodes_on_offer(plan: CapacityPlan, catalog: NodeCatalog) -> tuple[NodeEntry,
     for pattern in patterns:
         if not any(fnmatchcase(node.name, pattern) for node in catalog.nodes):
             node_names = ", ".join(node.name for node in catalog.nodes[:5])
-            raise InputError(
-                f"node_types: no node {pattern!r} in the catalogue; it has {node_names}, ..."
-            )
+            fault = f"node_types: no node {pattern!r} in the catalogue; it has {node_names}, ..."
+            raise InputError(fault)
     return tuple(node for node in catalog.nodes if _matches(node.name, plan.node_types))
 
 
@@ -97,10 +94,10 @@ class FleetForm:
         self, plan: CapacityPlan, nodes: Sequence[NodeEntry], needs: Sequence[JobNeeds]
     ) -> None:
         self._plan, self._nodes = plan, tuple(nodes)
-        supplies, self._nodes_of, self._pools_of = _supplies(plan, nodes, needs)
-        self._supplies = tuple(supplies)
+        self._origins = tuple(_supplies(plan, nodes, needs))
+        self._supplies = supplies = tuple(supply for supply, _, _ in self._origins)
         #: Speed of the cores of each supply.
-        self.speeds = np.array([node.core_speed_ratio for node in self._nodes_of], dtype=float)
+        self.speeds = np.array([node.core_speed_ratio for _, node, _ in self._origins], dtype=float)
         self._speeds = sorted({node.core_speed_ratio for node in nodes})
         self._speed_of = np.searchsorted(self._speeds, self.speeds)
         cheapest = min(
@@ -114,7 +111,6 @@ class FleetForm:
         self._within_reach: dict[tuple[tuple[str, ...], tuple[str, ...]], Mask] = {}
 
     def fleet(self, needs: Sequence[JobNeeds]) -> Fleet:
-        """The fleet with these needs."""
         plan, supplies = self._plan, self._supplies
         fixed = plan.schedule == "fixed"
         rows = [self.row(need) for need in needs]
@@ -122,7 +118,16 @@ class FleetForm:
         return Fleet(
             jobs=tuple(need.entry.name for need in needs),
             weights=np.array([need.entry.weight for need in needs]),
-            offers=tuple(_offer(node) for node in self._nodes),
+            offers=tuple(
+                Offer(
+                    name=node.name,
+                    cores=node.cores,
+                    price=node.price_per_hour,
+                    spot_price=node.spot_price_per_hour,
+                    committed_price=node.committed_price_per_hour,
+                )
+                for node in self._nodes
+            ),
             supplies=supplies,
             units=np.array([units for units, _ in rows]).reshape(*shape, HOURS_PER_DAY),
             allowed=np.array([allowed for _, allowed in rows]).reshape(shape),
@@ -130,7 +135,7 @@ class FleetForm:
             hours=np.array([float(HOURS_PER_DAY)]) if fixed else np.ones(HOURS_PER_DAY),
             quotas=(
                 *_pool_limits(plan, supplies),
-                *(_quota(quota, supplies, self._nodes_of) for quota in plan.quotas),
+                *(_quota(quota, self._origins) for quota in plan.quotas),
             ),
             spot_ratio=plan.purchasing.spot_ratio,
             commitments=plan.purchasing.commitments == "free",
@@ -173,12 +178,7 @@ class FleetForm:
         supplies_with_room = np.flatnonzero(self._reach(entry) & (self._holds_of_own(need) > 0))
         if len(supplies_with_room):
             assert need.why_none is not None
-            return need.why_none(
-                max(
-                    self._nodes_of[supply_index].core_speed_ratio
-                    for supply_index in supplies_with_room
-                )
-            )
+            return need.why_none(float(self.speeds[supplies_with_room].max()))
         size, memory = counted(need.cores_per_executor, "core"), need.executor_memory_bytes
         if memory is not None:
             size += f" and a heap of {spark_memory_text(memory)} with its overhead"
@@ -207,55 +207,34 @@ class FleetForm:
         if key not in self._own_holds:
             self._own_holds[key] = np.array(
                 [
-                    1 if supply.shared else _holds(pool, node, *key)
-                    for supply, node, pool in zip(
-                        self._supplies, self._nodes_of, self._pools_of, strict=True
-                    )
+                    1 if supply.shared else executors_that_fit(node, pool, *key)
+                    for supply, node, pool in self._origins
                 ],
                 dtype=np.int64,
             )
         return self._own_holds[key]
 
 
-def _offer(node: NodeEntry) -> Offer:
-    return Offer(
-        name=node.name,
-        cores=node.cores,
-        price=node.price_per_hour,
-        spot_price=node.spot_price_per_hour,
-        committed_price=node.committed_price_per_hour,
-    )
-
-
 def _supplies(
     plan: CapacityPlan, nodes: Sequence[NodeEntry], needs: Sequence[JobNeeds]
-) -> tuple[list[Supply], list[NodeEntry], list[PoolEntry]]:
-    supplies, nodes_of, pools_of = [], [], []
+) -> Iterator[_Origin]:
     for pool in plan.pools:
         members = [need for need in needs if not need.entry.pools or pool.name in need.entry.pools]
-        cores, memory = _executor_of(pool, members)
+        executor, shared = _executor_of(pool, members), pool.sharing == "shared"
         for offer_index, node in enumerate(nodes):
-            if not _matches(node.name, pool.node_types):
+            holds = executors_that_fit(node, pool, *executor) if shared else 1
+            if holds < 1 or not _matches(node.name, pool.node_types):
                 continue
-            holds = 1
-            if pool.sharing == "shared":
-                holds = _holds(pool, node, cores, memory)
-                if holds < 1:
-                    continue
             for zone in pool.zones or _ONE_ZONE:
-                supplies.append(
-                    Supply(
-                        pool=pool.name,
-                        zone=zone,
-                        offer=offer_index,
-                        shared=pool.sharing == "shared",
-                        units_per_node=holds,
-                        failures=pool.failures,
-                    )
+                supply = Supply(
+                    pool=pool.name,
+                    zone=zone,
+                    offer=offer_index,
+                    shared=shared,
+                    units_per_node=holds,
+                    failures=pool.failures,
                 )
-                nodes_of.append(node)
-                pools_of.append(pool)
-    return supplies, nodes_of, pools_of
+                yield supply, node, pool
 
 
 def _executor_of(pool: PoolEntry, members: Sequence[JobNeeds]) -> tuple[int, int | None]:
@@ -275,16 +254,6 @@ def _executor_of(pool: PoolEntry, members: Sequence[JobNeeds]) -> tuple[int, int
     return sizes.pop(), max(heaps, default=None)
 
 
-def _holds(pool: PoolEntry, node: NodeEntry, cores: int, memory_bytes: int | None) -> int:
-    return executors_that_fit(
-        node,
-        cores_per_executor=cores,
-        executor_memory_bytes=memory_bytes,
-        reserved_cores=pool.reserved_cores,
-        reserved_memory_bytes=pool.reserved_memory_bytes,
-    )
-
-
 def _pool_limits(plan: CapacityPlan, supplies: Sequence[Supply]) -> list[Quota]:
     return [
         Quota(
@@ -299,22 +268,17 @@ def _pool_limits(plan: CapacityPlan, supplies: Sequence[Supply]) -> list[Quota]:
     ]
 
 
-def _quota(quota: QuotaEntry, supplies: Sequence[Supply], nodes_of: Sequence[NodeEntry]) -> Quota:
-    limit = quota.max_nodes if quota.max_nodes is not None else quota.max_cores
-    assert limit is not None
+def _quota(quota: QuotaEntry, origins: Sequence[_Origin]) -> Quota:
     counts = [
         _matches(node.name, quota.node_types) and (not quota.zones or supply.zone in quota.zones)
-        for supply, node in zip(supplies, nodes_of, strict=True)
+        for supply, node, _ in origins
     ]
-    per_node = [1 if quota.max_nodes is not None else node.cores for node in nodes_of]
-    return Quota(
-        name=quota.name,
-        unit="nodes" if quota.max_nodes is not None else "cores",
-        weights=np.array(
-            [float(amount * is_in) for amount, is_in in zip(per_node, counts, strict=True)]
-        ),
-        limit=float(limit),
-    )
+    if quota.max_nodes is not None:
+        weights, unit, limit = np.array(counts, dtype=float), "nodes", quota.max_nodes
+    else:
+        cores = np.array([node.cores for _, node, _ in origins], dtype=float)
+        weights, unit, limit = cores * counts, "cores", quota.max_cores or 0
+    return Quota(name=quota.name, unit=unit, weights=weights, limit=float(limit))
 
 
 def _matches(name: str, patterns: Sequence[str]) -> bool:

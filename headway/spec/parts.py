@@ -26,6 +26,7 @@ from headway.units import HOURS_PER_MONTH, parse_size_bytes
 
 if TYPE_CHECKING:
     from headway.domain import EndingJob, JobProfile
+    from headway.spec.kinds.capacity import PoolEntry
     from headway.spec.kinds.schedule import ScheduledJob
 
 _CATALOG = "nodes.yaml"
@@ -65,7 +66,6 @@ PROFILE_OF: Mapping[str, Callable[[str, Any], Any]] = {
 
 
 def cluster_of(job: StreamingJob | BatchJob) -> Cluster | None:
-    """The cluster that a job names or describes."""
     if isinstance(job.cluster, Path):
         return load_spec_of(job.cluster, Cluster)
     return job.cluster
@@ -79,9 +79,12 @@ def node_of(cluster: Cluster) -> NodeEntry:
     if isinstance(cluster.node, NodeEntry):
         return cluster.node
     nodes = {node.name: node for node in built_in_catalog().nodes}
-    if cluster.node not in nodes:
-        raise InputError(f"node: got {cluster.node!r}; {_known_nodes(cluster.node, tuple(nodes))}")
-    return nodes[cluster.node]
+    if cluster.node in nodes:
+        return nodes[cluster.node]
+    close = get_close_matches(cluster.node, nodes, n=1)
+    some = f"expected a node of the catalogue, e.g. {', '.join(list(nodes)[:4])}, or its figures"
+    hint = f"did you mean {close[0]!r}?" if close else some
+    raise InputError(f"node: got {cluster.node!r}; {hint}")
 
 
 def node_cores(cluster: Cluster) -> int:
@@ -92,14 +95,11 @@ def node_cores(cluster: Cluster) -> int:
     node = node_of(cluster)
     available_cores, _ = _left_of(cluster)
     if available_cores < (cluster.cores_per_executor or 1):
+        is_by_platform = cluster.reserved_cores is None
+        remedy = f" on {cluster.platform}; reserved_cores says otherwise" if is_by_platform else ""
         raise InputError(
             f"a node {node.name} of {node.cores} cores less {node.cores - available_cores} for the "
-            f"system has no room for an executor of {cluster.cores_per_executor or 1}"
-            + (
-                f" on {cluster.platform}; reserved_cores says otherwise"
-                if cluster.reserved_cores is None
-                else ""
-            )
+            f"system has no room for an executor of {cluster.cores_per_executor or 1}{remedy}"
         )
     return available_cores
 
@@ -124,28 +124,11 @@ def node_type_of(cluster: Cluster) -> NodeType:
     if cluster.cores_per_executor is None or cluster.executor_memory_bytes is None:
         return node_type
     executors = executors_that_fit(
-        node,
-        cores_per_executor=cluster.cores_per_executor,
-        executor_memory_bytes=cluster.executor_memory_bytes,
-        reserved_cores=node_type.reserved_cores,
-        reserved_memory_bytes=node_type.reserved_memory_bytes,
+        node, node_type, cluster.cores_per_executor, cluster.executor_memory_bytes
     )
     if executors < 1:
         raise InputError(f"an executor with its memory does not fit on a node {node.name}")
     return replace(node_type, executors_per_node=executors)
-
-
-def catalogued_type(node: NodeEntry, platform: str, catalog: NodeCatalog | None) -> NodeType:
-    """A node of a catalogue as the planner uses it: what a platform leaves of it for Spark.
-
-    The reserves of the catalogue count; those that come with Headway if it has none. Raises
-    InputError if nothing is left of it.
-    """
-    cores, memory_bytes = _left_by(reserve_of(platform, catalog), node)
-    if cores < 1 or memory_bytes < 1:
-        raise InputError(f"a node {node.name} has nothing left for executors on {platform}")
-    currency = (catalog or built_in_catalog()).currency
-    return _node_type(node, cores, memory_bytes, _reserved_by(platform, catalog), currency)
 
 
 def reserve_of(platform: str, catalog: NodeCatalog | None = None) -> ReserveEntry | None:
@@ -168,14 +151,14 @@ def store_price(store: CheckpointStore, catalog: NodeCatalog | None = None) -> S
             return StorePrice(
                 store=store,
                 price_per_write=entry.price_per_million_writes / 1e6,
-                requests_in_place=entry.requests_in_place,
-                requests_renamed=entry.requests_renamed,
+                byte_price_per_hour=entry.price_per_gb_month / 1e9 / HOURS_PER_MONTH,
                 date=known_catalog.date,
                 currency=known_catalog.currency,
+                requests_in_place=entry.requests_in_place,
+                requests_renamed=entry.requests_renamed,
                 lists_in_place=entry.lists_in_place,
                 lists_renamed=entry.lists_renamed,
                 lists_by_file_system=entry.lists_by_file_system,
-                byte_price_per_hour=entry.price_per_gb_month / 1e9 / HOURS_PER_MONTH,
             )
         if known_catalog.currency != built_in_catalog().currency:
             return None
@@ -185,7 +168,6 @@ def store_price(store: CheckpointStore, catalog: NodeCatalog | None = None) -> S
 def _node_type(
     node: NodeEntry, cores: int, memory_bytes: int, reserved_by: str, currency: str
 ) -> NodeType:
-    """The node with the cores and the memory that are left of it."""
     return NodeType(
         name=node.name,
         cores=cores,
@@ -223,20 +205,26 @@ def _left_of(cluster: Cluster) -> tuple[int, int]:
 
 
 def node_type_named(name: str, catalog: str | Path | None, platform: Platform) -> NodeType:
-    """A node type of a catalogue, by default of Headway's own, without what the platform keeps."""
+    """What a platform leaves of a node type of a catalogue, by default Headway's, or InputError."""
     node_catalog = catalog_at(catalog)
     nodes = {node.name: node for node in node_catalog.nodes}
-    if name in nodes:
-        return catalogued_type(nodes[name], platform, node_catalog)
-    where = "Headway's catalogue" if catalog is None else str(catalog)
-    close_names = get_close_matches(name, nodes, n=1)
-    figures = f"describe it, e.g. {name}:cores=4,memory=14g,price=0.192"
-    hint = f"did you mean {close_names[0]!r}?" if close_names else figures
-    raise InputError(f"node type {name!r} is not in {where}; {hint}")
+    if name not in nodes:
+        where = "Headway's catalogue" if catalog is None else str(catalog)
+        close_names = get_close_matches(name, nodes, n=1)
+        figures = f"describe it, e.g. {name}:cores=4,memory=14g,price=0.192"
+        hint = f"did you mean {close_names[0]!r}?" if close_names else figures
+        raise InputError(f"node type {name!r} is not in {where}; {hint}")
+    cores, memory_bytes = _left_by(reserve_of(platform, node_catalog), nodes[name])
+    if cores < 1 or memory_bytes < 1:
+        raise InputError(f"a node {name} has nothing left for executors on {platform}")
+    reserved_by = _reserved_by(platform, node_catalog)
+    return _node_type(nodes[name], cores, memory_bytes, reserved_by, node_catalog.currency)
 
 
-def catalog_at(path: str | Path | None) -> NodeCatalog:
-    """The catalogue of a file, by default the one that comes with Headway."""
+def catalog_at(path: NodeCatalog | str | Path | None) -> NodeCatalog:
+    """The catalogue of a file or itself, by default the one that comes with Headway."""
+    if isinstance(path, NodeCatalog):
+        return path
     return built_in_catalog() if path is None else load_spec_of(Path(path), NodeCatalog)
 
 
@@ -248,34 +236,22 @@ def built_in_catalog() -> NodeCatalog:
 
 
 def executors_that_fit(
-    node: NodeEntry,
-    *,
-    cores_per_executor: int,
-    executor_memory_bytes: int | None,
-    reserved_cores: int = 0,
-    reserved_memory_bytes: int = 0,
+    node: NodeEntry, reserve: NodeType | PoolEntry, cores: int, heap_bytes: int | None
 ) -> int:
-    """Executors that fit on a node: by its cores, and by its memory with Spark's overhead.
+    """Executors that fit on a node beside a reserve: by cores, and memory with Spark's overhead.
 
     >>> node = NodeEntry(name="n", cores=16, memory_bytes=64 * 2**30, price_per_hour=1.0)
-    >>> executors_that_fit(node, cores_per_executor=4, executor_memory_bytes=28 * 2**30)
+    >>> executors_that_fit(node, NodeType(name="n", cores=16), cores=4, heap_bytes=28 * 2**30)
     2
     """
-    by_cores = (node.cores - reserved_cores) // cores_per_executor
-    if executor_memory_bytes is None:
+    by_cores = (node.cores - reserve.reserved_cores) // cores
+    if heap_bytes is None:
         return max(by_cores, 0)
-    container_bytes = container_memory_bytes(executor_memory_bytes)
-    by_memory = math.floor((node.memory_bytes - reserved_memory_bytes) / container_bytes)
+    left_bytes = node.memory_bytes - reserve.reserved_memory_bytes
+    by_memory = math.floor(left_bytes / container_memory_bytes(heap_bytes))
     return max(min(by_cores, by_memory), 0)
 
 
 def container_memory_bytes(heap_bytes: int) -> int:
     """Memory of an executor's container: its heap and what Spark adds to it, a tenth at least."""
     return heap_bytes + max(heap_bytes // 10, parse_size_bytes("384m"))
-
-
-def _known_nodes(name: str, node_names: tuple[str, ...]) -> str:
-    close = get_close_matches(name, node_names, n=1)
-    if close:
-        return f"did you mean {close[0]!r}?"
-    return f"expected a node of the catalogue, e.g. {', '.join(node_names[:4])}, or its figures"

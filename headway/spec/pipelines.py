@@ -4,15 +4,9 @@ from __future__ import annotations
 
 from typing import TypeVar
 
+import headway.models.pipeline.parameters as parameters
 from headway.assumptions.planning import PIPELINE_PERIODS_S
 from headway.errors import InputError
-from headway.models.pipeline.parameters import (
-    Finalizing,
-    Pipeline,
-    PipelineJob,
-    PipelineNodes,
-    PipelineSetting,
-)
 from headway.models.pipeline.state import ReducerState
 from headway.planner.kinds.pipelines import PipelineRound, PipelineSpace
 from headway.spec.kinds.pipelines import (
@@ -34,7 +28,7 @@ def rounds_of(pipeline: MicroBatchPipeline) -> tuple[PipelineRound, ...]:
     return tuple(rounds)
 
 
-def pipelines_of(pipeline: MicroBatchPipeline) -> tuple[Pipeline, ...]:
+def pipelines_of(pipeline: MicroBatchPipeline) -> tuple[parameters.Pipeline, ...]:
     """Each round at its setting and its own input rate."""
     return tuple(
         pipeline_round.at(
@@ -84,8 +78,10 @@ def _rising(values: tuple[OfSpace, ...]) -> tuple[OfSpace, ...]:
     return tuple(sorted(set(values)))
 
 
-def _setting(pipeline: MicroBatchPipeline, entry: PipelineSettingEntry) -> PipelineSetting:
-    return PipelineSetting(
+def _setting(
+    pipeline: MicroBatchPipeline, entry: PipelineSettingEntry
+) -> parameters.PipelineSetting:
+    return parameters.PipelineSetting(
         num_nodes=entry.nodes,
         mappers_per_node=entry.mappers,
         reducers_per_node=entry.reducers,
@@ -101,7 +97,7 @@ def _round(
 ) -> PipelineRound:
     node, windows, state = pipeline.node, round_entry.windows, round_entry.state
     return PipelineRound(
-        job=PipelineJob(
+        job=parameters.PipelineJob(
             map_per_row_s=round_entry.map_s,
             reduce_per_row_s=round_entry.reduce_s,
             outputs_per_row=round_entry.outputs,
@@ -113,7 +109,7 @@ def _round(
             map_cv=round_entry.map_noise_ratio,
             reduce_cv=round_entry.reduce_noise_ratio,
         ),
-        nodes=PipelineNodes(
+        nodes=parameters.PipelineNodes(
             num_cores=node.cores,
             link_bytes_per_s=node.network_bytes_per_s,
             stream_bytes_per_s=node.stream_bytes_per_s or node.network_bytes_per_s,
@@ -125,16 +121,16 @@ def _round(
         rate_ratio=ratio,
         windows=None
         if windows is None
-        else Finalizing(
+        else parameters.Finalizing(
             num_keys=windows.keys, per_key_s=windows.finalize_s, slide_s=windows.slide_s
         ),
         state=None
         if state is None
         else ReducerState(
-            memory_bytes=state.memory_bytes,
-            key_bytes=state.key_bytes,
             num_keys=state.keys,
             exponent=state.zipf,
+            memory_bytes=state.memory_bytes,
+            key_bytes=state.key_bytes,
             on_disk_s=state.on_disk_s,
         ),
     )

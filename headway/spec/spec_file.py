@@ -56,7 +56,6 @@ class SpecFile:
 
     @property
     def place_of_kind(self) -> Mark:
-        """Position of its kind."""
         return place(self.documents, ("kind",))
 
 
@@ -141,7 +140,6 @@ def spec_of(file: SpecFile, noun: type[Noun]) -> Noun:
 
 
 def load_spec_of(path: str | Path, noun: type[Noun]) -> Noun:
-    """The noun of the file at ``path``, which must be of that kind."""
     return spec_of(load_spec(path), noun)
 
 
@@ -193,7 +191,12 @@ def _read_envelope(reader: Reader, root: dict[str, Plain]) -> Any:
         return None
     envelope: dict[str, Any] = {}
     keys = [*_ENVELOPE, "spec"]
-    _tell_strange_keys(reader, root, keys)
+    for key in root:
+        if key not in keys:
+            close = get_close_matches(key, keys, n=1, cutoff=0.5)
+            some = f"expected one of {', '.join(keys)}"
+            advice = f"did you mean {close[0]!r}?" if close else some
+            reader.fault((key,), f"unknown key; {advice}", at_key=True)
     for key, kind in _ENVELOPE.items():
         if key in root:
             envelope[key] = kind.read(reader, (key,), root[key])
@@ -211,16 +214,6 @@ def _read_envelope(reader: Reader, root: dict[str, Plain]) -> Any:
         return None
     spec = spec_kind.read(reader, ("spec",), root["spec"])
     return envelope["kind"], envelope["metadata"], spec
-
-
-def _tell_strange_keys(reader: Reader, root: dict[str, Plain], keys: list[str]) -> None:
-    for key in root:
-        if key not in keys:
-            close = get_close_matches(key, keys, n=1, cutoff=0.5)
-            advice = (
-                f"did you mean {close[0]!r}?" if close else f"expected one of {', '.join(keys)}"
-            )
-            reader.fault((key,), f"unknown key; {advice}", at_key=True)
 
 
 ProfileOf = TypeVar("ProfileOf", bound="JobProfile | EndingJob")

@@ -20,9 +20,8 @@ from headway.domain import (
     Metric,
     Target,
 )
-from headway.domain.live import SeenBatch
+from headway.domain.live import LiveBatch, SeenBatch, SeenDrift
 from headway.domain.prediction import QUOTED_PROBABILITIES
-from headway.domain.watched import LiveBatch, SeenDrift
 from headway.errors import InputError
 from headway.limits import MOST_SPREAD_RATIO
 from headway.models.arrays import Array

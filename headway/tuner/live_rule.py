@@ -10,8 +10,7 @@ from dataclasses import dataclass, field, replace
 from headway.assumptions.live import BIN_S, LEAST_CARRIED_RATIO
 from headway.assumptions.planning import CONFIDENCE
 from headway.domain import Configuration
-from headway.domain.live import Bounds, ChangeKind, Expectation, Proposal, Signal
-from headway.domain.watched import WatchedChange
+from headway.domain.live import Bounds, ChangeKind, Expectation, Proposal, Signal, WatchedChange
 from headway.errors import InputError
 from headway.models.job import change_pause
 from headway.planner.candidates import candidates_at

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Self
 
 from headway.domain import Configuration
+from headway.domain.live import WatchedChange
 from headway.domain.tuner import Phase
-from headway.domain.watched import WatchedChange
 from headway.errors import HeadwayError, TunerLockedError
 from headway.formats.tuner_files import TunerLock
 from headway.tuner.machine import TunerMachine

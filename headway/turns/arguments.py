@@ -7,17 +7,18 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from headway.domain import JobProfile, Metric, Target, WindowGrid
-from headway.domain.argument_lists import file_of, text_of
-from headway.domain.argument_values import Duration, Positive, not_expected
+from headway.domain.argument_values import Duration, Positive, not_expected, of_class
 from headway.errors import InputError
 from headway.formats.profile_file import load_profile
 from headway.units import parse_size_bytes
 
 TIME, DELAY, OFFSET = Duration(), Duration(may_be_zero=True), Duration(is_signed=True)
-NAME = text_of("a text, e.g. 'orders'")
+NAME = of_class(str, "a text, e.g. 'orders'")
 MEMORY = Positive(words="a size, e.g. '2g', or more than 0 bytes", parse=parse_size_bytes)
-_PROFILE = file_of(
-    "a file that 'headway profile' wrote, or what headway.load_profile gives", JobProfile
+_PROFILE = of_class(
+    str | Path | JobProfile,
+    "a file that 'headway profile' wrote, or what headway.load_profile gives",
+    is_path=True,
 )
 
 

@@ -25,9 +25,8 @@ from headway.domain.argument import Question, arguments_of
 from headway.domain.argument_values import Choice, Count
 from headway.domain.fleet_questions import Limits
 from headway.domain.log_questions import ProfileQuestion
-from headway.domain.predict_question import PredictQuestion
 from headway.domain.query_questions import SimulateQuestion
-from headway.domain.question import PlanQuestion
+from headway.domain.question import PlanQuestion, PredictQuestion
 from tests.profiler.event_log import AppLog, Query, write_plain
 from tests.sources import ROOT
 

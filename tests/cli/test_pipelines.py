@@ -18,7 +18,8 @@ from headway.models.pipeline.latency import PHASES
 from headway.planner.kinds.operators import OperatorsPlan, OperatorsPrediction
 from headway.planner.kinds.pipeline_search import RoundsPlan
 from headway.planner.kinds.pipelines import PipelinePrediction
-from headway.spec.kinds import MicroBatchPipeline, OrderedPipeline
+from headway.spec.kinds.ordered import OrderedPipeline
+from headway.spec.kinds.pipelines import MicroBatchPipeline
 from headway.spec.spec_file import load_spec_of, scaffold
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "pipelines"

@@ -10,8 +10,8 @@ import pytest
 
 from headway.cli.tune import _teller
 from headway.domain import Configuration
+from headway.domain.live import WatchedChange
 from headway.domain.tuner import Phase
-from headway.domain.watched import WatchedChange
 from headway.tuner.tuner import Tuner
 
 NOW = Configuration(executors=1, cores_per_executor=2, shuffle_partitions=8, trigger_s=2.0)

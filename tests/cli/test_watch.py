@@ -14,8 +14,7 @@ from headway.api.results import as_text, figures_of
 from headway.api.watch import Watcher, watch
 from headway.cli.main import run
 from headway.domain import JobProfile
-from headway.domain.live import Reason
-from headway.domain.watched import Look
+from headway.domain.live import Look, Reason
 from headway.errors import EventLogError, InputError
 from headway.formats.open_metrics import prometheus_text
 from headway.formats.profile_file import save_profile

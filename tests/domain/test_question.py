@@ -34,14 +34,13 @@ from headway.domain.argument import (
 )
 from headway.domain.fleet_questions import CapacityQuestion, Limits
 from headway.domain.log_questions import LogsQuestion, ProfileQuestion
-from headway.domain.predict_question import PredictQuestion
 from headway.domain.query_questions import (
     OrderedQuestion,
     Simulated,
     SimulateQuestion,
     WindowsQuestion,
 )
-from headway.domain.question import PlanQuestion
+from headway.domain.question import PlanQuestion, PredictQuestion
 from headway.errors import InputError, RefusedArgumentError
 
 

@@ -25,7 +25,8 @@ from headway.planner.search import question_of
 from headway.planner.space import SearchSpace
 from headway.planner.staircase import Staircase
 from headway.spec.fleet_of import fleet_members
-from headway.spec.kinds import CapacityPlan, StreamingJob
+from headway.spec.kinds.capacity import CapacityPlan
+from headway.spec.kinds.jobs import StreamingJob
 from headway.spec.parts import profile_of
 from headway.spec.spec_file import load_spec, spec_of
 from tests.factories import a_configuration, a_profile

@@ -31,7 +31,7 @@ from headway.planner.kinds.pipelines import (
     predict_pipeline,
     statistic_s,
 )
-from headway.spec.kinds import MicroBatchPipeline
+from headway.spec.kinds.pipelines import MicroBatchPipeline
 from headway.spec.pipelines import pipelines_of, rounds_of, space_of
 from headway.spec.spec_file import load_spec_of
 from tests.seeds import examples, first_of

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from headway.spec.forms import entries_of
+from headway.spec.forms.entries import entries_of
 from headway.spec.json_schema import json_schema
 from headway.spec.kinds import KINDS, noun_of_kind
 from headway.spec.spec_file import scaffold

@@ -9,7 +9,8 @@ import pytest
 
 from headway.errors import InputError
 from headway.models.pipeline.parameters import PipelineSetting
-from headway.spec.kinds import MicroBatchPipeline, OrderedPipeline
+from headway.spec.kinds.ordered import OrderedPipeline
+from headway.spec.kinds.pipelines import MicroBatchPipeline
 from headway.spec.pipelines import pipelines_of, rounds_of, space_of, thread_counts
 from headway.spec.spec_file import load_spec_of, parse_spec, scaffold
 

@@ -10,7 +10,10 @@ from headway.domain import Target
 from headway.errors import InputError
 from headway.formats.rate_trace import read_rate_trace
 from headway.spec.forms.quantities import COST, Quantity
-from headway.spec.kinds import KINDS, CapacityPlan, NodeCatalog, StreamingJob
+from headway.spec.kinds import KINDS
+from headway.spec.kinds.capacity import CapacityPlan
+from headway.spec.kinds.catalog import NodeCatalog
+from headway.spec.kinds.jobs import StreamingJob
 from headway.spec.kinds.rates import hourly_rates, peak_rate
 from headway.spec.parts import built_in_catalog, container_memory_bytes
 from headway.spec.spec_file import SpecFile, parse_spec, scaffold

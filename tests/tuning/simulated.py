@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from headway.domain import Configuration, JobProfile, Target
-from headway.domain.live import Bounds, ChangeKind
+from headway.domain.live import Bounds, ChangeKind, LiveBatch
 from headway.domain.tuner import Phase, TunerState
-from headway.domain.watched import LiveBatch
 from headway.errors import HeadwayError
 from headway.formats.tuner_files import load_tuner, profile_hash
 from headway.models.job.setting import duration_model

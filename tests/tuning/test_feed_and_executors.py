@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from headway.domain.watched import LiveBatch
+from headway.domain.live import LiveBatch
 from headway.errors import ActuatorError
 from headway.profiler.recording.live import QueryFeed
 from headway.runtime.tuning import session

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 
-from headway.domain.watched import LiveBatch
+from headway.domain.live import LiveBatch
 from headway.errors import EventLogError, InputError, argument
 from headway.profiler import schema
 from headway.profiler.events import read_line

@@ -45,11 +45,10 @@ class Entry:
 
 
 def entry(kind: Kind, about: str, *, key: str | None = None, default: Any = MISSING) -> Any:
-    """A field of a file's noun.
+    """A field of a file's noun, required unless it has a ``default``.
 
-    ``about`` is its description, for the reference and for editors; with its default, if that is
-    not obvious. ``key`` is its name in the file, if it is not that of the field without its unit:
-    ``rate`` for ``rate_per_s``. Without a ``default`` the key is required.
+    ``about`` describes it in the reference and in editors, with its default if that is not obvious.
+    ``key`` is its name in the file, if that is not the field without its unit: ``rate_per_s``.
     """
     metadata = {"kind": kind, "about": about, "key": key}
     if default is MISSING:
@@ -85,10 +84,7 @@ def entries_of(noun: type[Any]) -> tuple[Entry, ...]:
 
 
 def require_different_names(members: Sequence[Any], fault: str) -> None:
-    """Refuse members of a list that have one name; ``fault`` has a place for it.
-
-    Raises ValueError with the fault and the first name that occurs twice.
-    """
+    """Refuse members of a list that have one name, as a ValueError with that fault."""
     counts = Counter(member.name for member in members)
     repeated = next((name for name, count in counts.items() if count > 1), None)
     if repeated is not None:

@@ -65,7 +65,6 @@ class Number:
 
 
 def whole(*, low: int, high: int = MOST_INT) -> Number:
-    """A whole number between bounds, both included."""
     upper = "" if high == MOST_INT else f", at most {high}"
     words = f"a whole number, at least {low}{upper}"
     return Number(words=words, low=low, high=high, is_whole=True)
@@ -75,9 +74,7 @@ def whole(*, low: int, high: int = MOST_INT) -> Number:
 class Flag:
     """True or false, and none of the other words for it."""
 
-    @property
-    def words(self) -> str:
-        return "true or false"
+    words: str = "true or false"
 
     def read(self, reader: Reader, route: Route, value: Plain) -> Any:
         if isinstance(value, bool):

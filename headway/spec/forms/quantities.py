@@ -38,7 +38,6 @@ class Quantity:
 
     @classmethod
     def exactly(cls, value: float) -> Quantity:
-        """A number without uncertainty."""
         return cls(low=value, mid=value, high=value)
 
     def scaled(self, ratio: float) -> Quantity:

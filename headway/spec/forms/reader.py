@@ -31,8 +31,6 @@ def place(documents: Sequence[Document], route: Route, *, of_key: bool = False) 
         for document in documents:
             if route in document.values:
                 return document.key_mark(route) if of_key else document.value_mark(route)
-        if not route:
-            return Mark(documents[0].name, 1, 1)
         route = route[:-1]
 
 

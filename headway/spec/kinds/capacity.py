@@ -5,18 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+import headway.spec.forms.quantities as values
 from headway.spec.forms import entry, require_different_names
 from headway.spec.forms.kinds import Choice, FilePath, ListOf, NameOr, Nested, Number, Text, whole
-from headway.spec.forms.quantities import (
-    CORES,
-    CORES_OR_ZERO,
-    MONEY,
-    NAME,
-    NAMES,
-    RATIO,
-    SHARE,
-    SIZE_OR_ZERO,
-)
 from headway.spec.kinds.catalog import NodeCatalog
 from headway.spec.kinds.jobs import BatchJob, StreamingJob
 
@@ -27,7 +18,7 @@ _PATTERNS = ListOf(item=Text(words="a node's name, or a pattern such as m6i.*"),
 class FleetEntry:
     """One job of a fleet."""
 
-    name: str = entry(NAME, "Name in the plan.")
+    name: str = entry(values.NAME, "Name in the plan.")
     file: Path | None = entry(
         FilePath("a file of the kind StreamingJob, BatchJob or QuerySchedule"),
         "The job's own file; that of a QuerySchedule is one application with several queries. One "
@@ -39,10 +30,10 @@ class FleetEntry:
     )
     batch: BatchJob | None = entry(Nested(BatchJob), "A batch job written out.", default=None)
     pools: tuple[str, ...] = entry(
-        NAMES, "Pools it may run in. Default: all.", key="pool", default=()
+        values.NAMES, "Pools it may run in. Default: all.", key="pool", default=()
     )
     zones: tuple[str, ...] = entry(
-        NAMES, "Zones it may run in. Default: all.", key="zone", default=()
+        values.NAMES, "Zones it may run in. Default: all.", key="zone", default=()
     )
     weight: float = entry(
         Number(words="a weight above 0", above=True, high=1e6),
@@ -57,7 +48,7 @@ class FleetEntry:
         default="none",
     )
     growth_ratio: float = entry(
-        RATIO, "Its own growth, on top of the fleet's. Default 1.", default=1.0
+        values.RATIO, "Its own growth, on top of the fleet's. Default 1.", default=1.0
     )
 
     def __post_init__(self) -> None:
@@ -77,7 +68,7 @@ class FleetEntry:
 class PoolEntry:
     """Nodes that jobs share, or that each job has for itself."""
 
-    name: str = entry(NAME, "Name.")
+    name: str = entry(values.NAME, "Name.")
     sharing: str = entry(
         Choice(("shared", "dedicated")),
         "`shared`: executors of all its jobs fill the same nodes; `dedicated`: each job has nodes "
@@ -88,7 +79,7 @@ class PoolEntry:
         _PATTERNS, "Nodes it may be made of. Default: all of the plan.", default=()
     )
     zones: tuple[str, ...] = entry(
-        NAMES,
+        values.NAMES,
         "Zones that are kept apart: a job runs in one of them, and the nodes of a zone serve no "
         "other zone. Default: one zone.",
         default=(),
@@ -103,13 +94,13 @@ class PoolEntry:
         whole(low=0, high=1_000_000), "Maximum nodes of the pool in any hour.", default=None
     )
     reserved_cores: int = entry(
-        CORES_OR_ZERO, "Cores of each node for the system. Default 0.", default=0
+        values.CORES_OR_ZERO, "Cores of each node for the system. Default 0.", default=0
     )
     reserved_memory_bytes: int = entry(
-        SIZE_OR_ZERO, "Memory of each node for the system.", default=0
+        values.SIZE_OR_ZERO, "Memory of each node for the system.", default=0
     )
     cores_per_executor: int | None = entry(
-        CORES,
+        values.CORES,
         "Cores of every executor in the pool. Default: the jobs' own, which must then be equal.",
         default=None,
     )
@@ -119,9 +110,9 @@ class PoolEntry:
 class QuotaEntry:
     """A limit on nodes, at any hour."""
 
-    name: str = entry(NAME, "Name.")
+    name: str = entry(values.NAME, "Name.")
     node_types: tuple[str, ...] = entry(_PATTERNS, "Nodes that count. Default: all.", default=())
-    zones: tuple[str, ...] = entry(NAMES, "Zones that count. Default: all.", default=())
+    zones: tuple[str, ...] = entry(values.NAMES, "Zones that count. Default: all.", default=())
     max_nodes: int | None = entry(
         whole(low=0, high=10_000_000),
         "Maximum nodes. One of `max_nodes`, `max_cores`.",
@@ -139,7 +130,7 @@ class PurchasingEntry:
     """How nodes are paid for."""
 
     spot_ratio: float = entry(
-        SHARE,
+        values.SHARE,
         "Maximum share of the nodes of a type that may be spot nodes at any hour. Default 0%.",
         key="max_spot_share",
         default=0.0,
@@ -155,8 +146,10 @@ class PurchasingEntry:
 class BudgetEntry:
     """What may be spent."""
 
-    per_day: float | None = entry(MONEY, "Maximum cost per day.", default=None)
-    per_month: float | None = entry(MONEY, "Maximum cost per month of 30 days.", default=None)
+    per_day: float | None = entry(values.MONEY, "Maximum cost per day.", default=None)
+    per_month: float | None = entry(
+        values.MONEY, "Maximum cost per month of 30 days.", default=None
+    )
 
     def __post_init__(self) -> None:
         if (self.per_day is None) == (self.per_month is None):
@@ -189,7 +182,7 @@ class ScenarioEntry:
         default=0.9,
     )
     shortage_ratio: float = entry(
-        RATIO,
+        values.RATIO,
         "Cost of a missing node relative to a bought one, for `least-regret`. Default 5.",
         key="shortage_cost",
         default=5.0,
@@ -219,8 +212,10 @@ class CapacityPlan:
     quotas: tuple[QuotaEntry, ...] = entry(
         ListOf(item=Nested(QuotaEntry)), "Quotas on nodes.", default=()
     )
-    headroom_ratio: float = entry(SHARE, "Share added to all rates. Default 0%.", default=0.0)
-    growth_ratio: float = entry(RATIO, "Factor on all rates. Default 1.", default=1.0)
+    headroom_ratio: float = entry(
+        values.SHARE, "Share added to all rates. Default 0%.", default=0.0
+    )
+    growth_ratio: float = entry(values.RATIO, "Factor on all rates. Default 1.", default=1.0)
     schedule: str = entry(
         Choice(("hourly", "fixed")),
         "`hourly`: nodes come and go by the hour; `fixed`: one size for the day. Default `fixed`.",
@@ -240,7 +235,7 @@ class CapacityPlan:
         Nested(ScenarioEntry), "How ranges are used.", default=ScenarioEntry()
     )
     gap_ratio: float = entry(
-        SHARE, "Maximum gap between the cost and its proven lower bound. Default 0.1%.",
+        values.SHARE, "Maximum gap between the cost and its proven lower bound. Default 0.1%.",
         default=0.001,
     )  # fmt: skip
 

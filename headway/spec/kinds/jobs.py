@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+import headway.spec.forms.quantities as values
 from headway.assumptions.planning import CONFIDENCE
 from headway.domain import Promise, Target
 from headway.domain.checks import LABEL_PATTERN, LABEL_WORDS, SUBDOMAIN_PATTERN, SUBDOMAIN_WORDS
@@ -24,22 +25,6 @@ from headway.spec.forms.kinds import (
     Text,
     whole,
 )
-from headway.spec.forms.quantities import (
-    CORES,
-    COST,
-    COST_OR_ZERO,
-    DURATION,
-    DURATION_OR_ZERO,
-    FILES_LIMIT,
-    PARTITIONS,
-    PROFILE_FILE,
-    ROWS,
-    SHARE,
-    SIZE,
-    SPARK_VERSION,
-    TARGET,
-    Quantity,
-)
 from headway.spec.kinds.cluster import Cluster
 from headway.spec.kinds.rates import Rate, RateForm
 
@@ -50,33 +35,39 @@ _CONFIDENCE = Number(words="a confidence, 0.5 or more and below 1", low=0.5, hig
 class DeclaredStream:
     """Costs of a micro-batch, declared before there is a log."""
 
-    task_per_row_s: Quantity = entry(COST, "Core time per record in the first stage.")
-    task_fixed_s: Quantity = entry(
-        COST_OR_ZERO, "Core time of a task without records. Default 10ms.", default=COST.about(0.01)
+    task_per_row_s: values.Quantity = entry(values.COST, "Core time per record in the first stage.")
+    task_fixed_s: values.Quantity = entry(
+        values.COST_OR_ZERO,
+        "Core time of a task without records. Default 10ms.",
+        default=values.COST.about(0.01),
     )
-    driver_s: Quantity = entry(
-        COST, "Driver time per batch: planning and logs. Default 150ms.", default=COST.about(0.15)
+    driver_s: values.Quantity = entry(
+        values.COST,
+        "Driver time per batch: planning and logs. Default 150ms.",
+        default=values.COST.about(0.15),
     )
     source_partitions: int = entry(
-        PARTITIONS, "Partitions of the source: tasks of the first stage."
+        values.PARTITIONS, "Partitions of the source: tasks of the first stage."
     )
     stateful: bool = entry(Flag(), "Whether the query is stateful. Default true.", default=True)
     shuffle_ratio: float = entry(
-        SHARE, "Share of the records that reach the stage after the exchange. Default 100%.",
+        values.SHARE, "Share of the records that reach the stage after the exchange. Default 100%.",
         key="shuffled_share", default=1.0,
     )  # fmt: skip
-    shuffle_task_per_row_s: Quantity | None = entry(
-        COST,
+    shuffle_task_per_row_s: values.Quantity | None = entry(
+        values.COST,
         "Core time per record after the exchange; without it there is no exchange.",
         default=None,
     )
     shuffle_partitions: int | None = entry(
-        PARTITIONS, "Current shuffle partitions, if there is a checkpoint to keep.", default=None
+        values.PARTITIONS,
+        "Current shuffle partitions, if there is a checkpoint to keep.",
+        default=None,
     )
-    cores_per_executor: int = entry(CORES, "Cores of an executor. Default 4.", default=4)
-    executor_memory_bytes: int | None = entry(SIZE, "Heap of an executor.", default=None)
+    cores_per_executor: int = entry(values.CORES, "Cores of an executor. Default 4.", default=4)
+    executor_memory_bytes: int | None = entry(values.SIZE, "Heap of an executor.", default=None)
     spark_version: str = entry(
-        SPARK_VERSION, "Spark version that runs it. Default 4.0.0.", default="4.0.0"
+        values.SPARK_VERSION, "Spark version that runs it. Default 4.0.0.", default="4.0.0"
     )
 
 
@@ -84,9 +75,11 @@ class DeclaredStream:
 class DeclaredBatch:
     """Costs of a batch job, declared before there is a log."""
 
-    work_s: Quantity = entry(COST, "Core time of all tasks together, e.g. 40h.")
-    driver_s: Quantity = entry(
-        COST_OR_ZERO, "Time in which no task runs. Default 30s.", default=COST.about(30.0)
+    work_s: values.Quantity = entry(values.COST, "Core time of all tasks together, e.g. 40h.")
+    driver_s: values.Quantity = entry(
+        values.COST_OR_ZERO,
+        "Time in which no task runs. Default 30s.",
+        default=values.COST.about(30.0),
     )
     num_tasks: int = entry(
         whole(low=1, high=10_000_000), "Tasks of the widest stage, which limits the useful cores.",
@@ -130,10 +123,10 @@ class Pinned:
     """Settings that Headway must not change."""
 
     shuffle_partitions: int | None = entry(
-        PARTITIONS, "Shuffle partitions, e.g. those of the checkpoint.", default=None
+        values.PARTITIONS, "Shuffle partitions, e.g. those of the checkpoint.", default=None
     )
     trigger_s: float | None = entry(
-        DURATION_OR_ZERO, "Trigger interval; 0s is as fast as possible.", default=None
+        values.DURATION_OR_ZERO, "Trigger interval; 0s is as fast as possible.", default=None
     )
 
 
@@ -142,14 +135,14 @@ class StreamingJob:
     """A streaming query and its latency target."""
 
     profile: Path | None = entry(
-        PROFILE_FILE, "The job's profile. Either this or `declared`.", default=None
+        values.PROFILE_FILE, "The job's profile. Either this or `declared`.", default=None
     )
     declared: DeclaredStream | None = entry(
         Nested(DeclaredStream), "Declared costs, if there is no log yet.", default=None
     )
     rate: Rate = entry(RateForm(), "Input rate; the plan is made for its maximum.")
     targets: tuple[Promise, ...] = entry(
-        ListOf(item=TARGET, least=1, most=10, or_one=True),
+        ListOf(item=values.TARGET, least=1, most=10, or_one=True),
         "Target, e.g. `p99 <= 3s`, or a list of targets, which must all be met.",
         key="target",
     )
@@ -171,13 +164,13 @@ class StreamingJob:
         default=None,
     )
     retention_s: float | None = entry(
-        DURATION,
+        values.DURATION,
         "How long the source keeps rows, e.g. 7d for `retention.ms` of a Kafka topic. The plan "
         "says which outages lose none; a `catch_up` after a longer one is refused.",
         default=None,
     )
     limits: tuple[FilesLimit, ...] = entry(
-        ListOf(item=FILES_LIMIT, least=1, most=10, or_one=True),
+        ListOf(item=values.FILES_LIMIT, least=1, most=10, or_one=True),
         "Limit beside the targets, `files <= 500/h`: the maximum number of files that are written.",
         key="limit",
         default=(),
@@ -226,9 +219,9 @@ class BatchJob:
     declared: DeclaredBatch | None = entry(
         Nested(DeclaredBatch), "Declared costs, if there is no log yet.", default=None
     )
-    deadline_s: float = entry(DURATION, "Maximum run time, e.g. 45min.")
+    deadline_s: float = entry(values.DURATION, "Maximum run time, e.g. 45min.")
     rows: float | None = entry(
-        ROWS,
+        values.ROWS,
         "Backlog that a streaming query reads in a run, e.g. 40M. Default: as profiled.",
         default=None,
     )
@@ -251,10 +244,7 @@ class BatchJob:
 
 
 def require_one_source(profile: Path | None, declared: object) -> None:
-    """Refuse a job with both a profile and declared costs, or with neither.
-
-    Raises ValueError, which says which.
-    """
+    """Refuse a job with both a profile and declared costs, or with neither, as a ValueError."""
     if (profile is None) == (declared is None):
         sources_text = "neither" if profile is None else "both"
         raise ValueError(f"{sources_text} of profile and declared; expected one of the two")

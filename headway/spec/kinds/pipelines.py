@@ -205,15 +205,11 @@ class MicroBatchPipeline:
 
     @property
     def is_windowed(self) -> bool:
-        """Whether results are computed per window."""
         return self.rounds[-1].windows is not None
 
 
 def require_modelled(target: object, *, windowed: bool) -> None:
-    """Refuse a target of another kind than the latency that a pipeline has.
-
-    Raises ValueError, which names what was expected.
-    """
+    """Refuse a target of another kind than the latency that a pipeline has, as a ValueError."""
     expected = "'window p99 <= 3s'" if windowed else "'p99 <= 3s' or 'mean <= 1s'"
     metric = Metric.WINDOW if windowed else Metric.TUPLE
     if not isinstance(target, Target) or target.metric is not metric:

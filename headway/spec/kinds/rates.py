@@ -9,11 +9,10 @@ from typing import Any
 from headway.errors import InputError
 from headway.formats.rate_trace import read_rate_trace
 from headway.formats.yaml_document import Plain, Route
-from headway.spec.forms import entry
+from headway.spec.forms import FAULTY, Reader, entry
 from headway.spec.forms.entries import JsonSchema, Kind
 from headway.spec.forms.kinds import FilePath, ListOf, Nested
 from headway.spec.forms.quantities import RATE, RATIO, Quantity, Uncertain
-from headway.spec.forms.reader import FAULTY, Reader
 from headway.units import HOURS_PER_DAY
 
 
@@ -50,9 +49,7 @@ Rate = Quantity | DailyCurve | RateTrace
 class RateForm:
     """A rate in any of its forms."""
 
-    @property
-    def words(self) -> str:
-        return f"{RATE.words}; {{low, mid, high}}; {{daily: 24 rates}}; or {{trace: FILE.csv}}"
+    words: str = f"{RATE.words}; {{low, mid, high}}; {{daily: 24 rates}}; or {{trace: FILE.csv}}"
 
     def read(self, reader: Reader, route: Route, value: Plain) -> Any:
         if isinstance(value, dict) and "daily" in value:

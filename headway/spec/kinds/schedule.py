@@ -5,20 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+import headway.spec.forms.quantities as values
 from headway.domain import Metric, Promise, Target
 from headway.spec.forms import as_in, entry, require_different_names
 from headway.spec.forms.kinds import ListOf, Nested
-from headway.spec.forms.quantities import (
-    CORES,
-    DURATION,
-    DURATION_OR_ZERO,
-    NAME,
-    PROFILE_FILE,
-    RATE,
-    TARGET,
-    Quantity,
-    Uncertain,
-)
 from headway.spec.kinds.jobs import DeclaredStream, StreamingJob, require_one_source
 
 _MOST_QUERIES = 200
@@ -29,30 +19,32 @@ _SHORTEST_S = 0.001
 class ScheduledJob:
     """A streaming query of the application."""
 
-    name: str = entry(NAME, "Name in the answer.")
+    name: str = entry(values.NAME, "Name in the answer.")
     profile: Path | None = entry(
-        PROFILE_FILE, "Its profile. Either this or `declared`.", default=None
+        values.PROFILE_FILE, "Its profile. Either this or `declared`.", default=None
     )
     declared: DeclaredStream | None = as_in(StreamingJob, "declared")
-    rate: Quantity = entry(Uncertain(RATE), "Input rate.")
+    rate: values.Quantity = entry(values.Uncertain(values.RATE), "Input rate.")
     targets: tuple[Promise, ...] = entry(
-        ListOf(item=TARGET, least=1, most=2, or_one=True),
+        ListOf(item=values.TARGET, least=1, most=2, or_one=True),
         "Its targets: `p99 <= 2s` for rows, `window p99 <= 3s` for windows, or both.",
         key="target",
     )
     trigger_s: float | None = entry(
-        DURATION, "Trigger interval. Default: as profiled, 1s as declared.", default=None
+        values.DURATION, "Trigger interval. Default: as profiled, 1s as declared.", default=None
     )
     window_slide_s: float | None = entry(
-        DURATION, "Time between the ends of its windows. Default: as profiled.", default=None
+        values.DURATION, "Time between the ends of its windows. Default: as profiled.", default=None
     )
     window_start_s: float = entry(
-        DURATION_OR_ZERO,
+        values.DURATION_OR_ZERO,
         "`startTime` of its windows: offset of their ends from the epoch grid. Default 0s.",
         default=0.0,
     )
     watermark_delay_s: float | None = entry(
-        DURATION_OR_ZERO, "Delay of its watermark. Default: as profiled, else 0s.", default=None
+        values.DURATION_OR_ZERO,
+        "Delay of its watermark. Default: as profiled, else 0s.",
+        default=None,
     )
 
     def __post_init__(self) -> None:
@@ -72,15 +64,15 @@ class ScheduledJob:
 class QuerySchedule:
     """Queries of one application, and the cores that they share."""
 
-    cores: int = entry(CORES, "Cores of all executors together.")
+    cores: int = entry(values.CORES, "Cores of all executors together.")
     driver_cores: int | None = entry(
-        CORES,
+        values.CORES,
         "Cores of the driver (`spark.driver.cores`). Default: as many as the queries need, which "
         "the answer states.",
         default=None,
     )
     cores_per_node: int | None = entry(
-        CORES,
+        values.CORES,
         "Cores of a node; if given, the answer states the nodes needed with and without turns.",
         default=None,
     )

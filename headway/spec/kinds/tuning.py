@@ -5,20 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+import headway.spec.forms.quantities as values
 from headway.assumptions.live import CATCH_UP_S
 from headway.domain import Promise
 from headway.limits import MOST_EXECUTORS
 from headway.spec.forms import as_in, entry
 from headway.spec.forms.kinds import Choice, Flag, ListOf, Nested, Number, Text, whole
-from headway.spec.forms.quantities import (
-    CODE_FILE,
-    DURATION,
-    MASTER,
-    NAME,
-    PROFILE_FILE,
-    RATE,
-    TARGET,
-)
 
 _EXECUTORS = whole(low=1, high=MOST_EXECUTORS)
 
@@ -40,13 +32,13 @@ class Tuning:
     """A query, its target, and what may be changed to meet it."""
 
     code: Path | None = entry(
-        CODE_FILE,
+        values.CODE_FILE,
         "Python file with the function that starts the query; not needed with `--supervise`.",
         default=None,
     )
-    function: str = entry(NAME, "Name of that function. Default `build`.", default="build")
-    profile: Path = entry(PROFILE_FILE, "Its profile.")
-    target: Promise = entry(TARGET, "Target: a quantile of rows or batches, `p99 <= 2s`.")
+    function: str = entry(values.NAME, "Name of that function. Default `build`.", default="build")
+    profile: Path = entry(values.PROFILE_FILE, "Its profile.")
+    target: Promise = entry(values.TARGET, "Target: a quantile of rows or batches, `p99 <= 2s`.")
     state: str = entry(
         Text(words="a file name, e.g. orders.tuner.json"),
         "State file, beside the spec. Default `tuner.json`.",
@@ -58,7 +50,7 @@ class Tuning:
         default=None,
     )
     triggers_s: tuple[float, ...] | None = entry(
-        ListOf(item=DURATION, least=1, most=8),
+        ListOf(item=values.DURATION, least=1, most=8),
         "Trigger intervals to choose from. Default: half and twice the profiled one.",
         default=None,
     )
@@ -72,7 +64,7 @@ class Tuning:
         default="wait",
     )
     catch_up_s: float = entry(
-        DURATION,
+        values.DURATION,
         "Time within which a backlog must be processed. Default 5min.",
         default=CATCH_UP_S.value,
     )
@@ -86,20 +78,22 @@ class Tuning:
         "Times of the day at which nothing is changed.",
         default=(),
     )
-    master: str = entry(MASTER, "Default `local[*]`.", default="local[*]")
+    master: str = entry(values.MASTER, "Default `local[*]`.", default="local[*]")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exploration:
     """Runs of a query that narrow the answer to a question most."""
 
-    code: Path = entry(CODE_FILE, "Python file with the function that starts the query.")
+    code: Path = entry(values.CODE_FILE, "Python file with the function that starts the query.")
     function: str = as_in(Tuning, "function")
-    rate_per_s: float = entry(RATE, "Input rate of the question.")
-    target: Promise = entry(TARGET, "Target of the question: `p99 <= 2s`.")
-    budget_s: float = entry(DURATION, "How long all runs may take. Default 10m.", default=600.0)
+    rate_per_s: float = entry(values.RATE, "Input rate of the question.")
+    target: Promise = entry(values.TARGET, "Target of the question: `p99 <= 2s`.")
+    budget_s: float = entry(
+        values.DURATION, "How long all runs may take. Default 10m.", default=600.0
+    )
     run_s: float | None = entry(
-        DURATION,
+        values.DURATION,
         "How long one run takes. Default: an eighth of the budget, 20s to 2m.",
         default=None,
     )

@@ -33,7 +33,6 @@ class WindowsQuery:
         self.windows()
 
     def windows(self) -> WindowSet:
-        """The same as the models take it."""
         return WindowSet.of(self.specs)
 
 
