@@ -80,6 +80,8 @@ def _key_figures(plan: StreamAnswer) -> Iterator[tuple[str, str, str]]:
                 yield f"predicted {name}", format_duration(values_s[name]), remark
         stable_up_to = f"stable up to {format_rate_down(prediction.sustainable_rate_per_s)}"
         yield "utilisation", percent(prediction.utilization_ratio), stable_up_to
-    limit = configuration.max_offsets_per_trigger
-    remark = "no rate limit" if limit is None else f"at most {counted(limit, 'row')} per batch"
+    max_rows = configuration.max_offsets_per_trigger
+    remark = (
+        "no rate limit" if max_rows is None else f"at most {counted(max_rows, 'row')} per batch"
+    )
     yield "trigger", trigger_text(configuration.trigger_s), remark

@@ -12,7 +12,7 @@ from tests.oracles.microbatch import MicrobatchTrace, simulate_microbatch
 from tests.oracles.microbatch_runs import simulate_microbatch_runs
 from tests.seeds import first_of
 
-DURATION = AffineDuration(1.0, 4e-4, 0.2, 0.05, 0.1, after_commit_s=0.2)
+DURATION = AffineDuration(1.0, 4e-4, 0.2, 0.05, after_commit_s=0.2)
 
 
 def runs(

@@ -142,7 +142,7 @@ def steady_state(
     mean, variance, stable = _fixed_point(inputs)
     moments = interval_moments(inputs.trigger_s, mean, variance)
     return SteadyState(
-        *_inputs_of(inputs),
+        **{field.name: getattr(inputs, field.name) for field in fields(inputs)},
         mean_duration_s=np.where(stable, mean, np.inf),
         sd_duration_s=np.where(stable, np.sqrt(variance), np.inf),
         mean_interval_s=np.where(stable, moments.mean, np.inf),

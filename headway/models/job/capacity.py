@@ -171,7 +171,7 @@ class Capacity:
         if not self.profile.row_cost_half_range_ratio:
             return self.sustainable_rate_per_s
         most_rows = self.profile.rows_per_batch_range[1] * 2.0**CALIBRATED_DOUBLINGS.value
-        return min(self.sustainable_rate_per_s, most_rows / self._full_interval_s(most_rows))
+        return min(self.sustainable_rate_per_s, float(most_rows / self._full_interval_s(most_rows)))
 
     @property
     def sustainable_rate_per_s(self) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import fields
 from functools import lru_cache
 from operator import attrgetter
 
@@ -16,7 +17,7 @@ from headway.assumptions.predictions import (
 from headway.lazy_classes import Identity, changed, dataclass
 from headway.models.arrays import Array, Numeric
 from headway.models.batches.batch_chain import BatchChain, batch_chain
-from headway.models.batches.microbatch import BoolArray, values_of
+from headway.models.batches.microbatch import BoolArray
 from headway.models.job.setting import SettingLaw, joined_laws
 
 _NEAREST = HIGHEST_QUOTED_UTILIZATION_RATIO.value
@@ -118,11 +119,11 @@ class CertifiedLaw(SettingLaw):
         """The distributions at some of the settings."""
         indices = np.arange(len(self.chains))[selection]
         chains = tuple(self.chains[index] for index in indices)
-        return CertifiedLaw(*(values[selection] for values in values_of(self)), chains)
+        return _with_chains(SettingLaw.take(self, selection), chains)
 
     def with_others(self, others: CertifiedLaw) -> CertifiedLaw:
         """The distributions at these settings, then those at some others."""
-        return CertifiedLaw(*values_of(joined_laws([self, others])), self.chains + others.chains)
+        return _with_chains(joined_laws([self, others]), self.chains + others.chains)
 
     def _chained(
         self,
@@ -167,7 +168,8 @@ def certified(law: SettingLaw, *, with_moments: bool = True) -> CertifiedLaw:
 
 @lru_cache(maxsize=64)
 def _certified_one(of_law: Identity, with_moments: bool) -> CertifiedLaw:
-    return _certified(*of_law.nouns, with_moments)
+    (law,) = of_law.nouns
+    return _certified(law, with_moments)
 
 
 def _certified(law: SettingLaw, with_moments: bool) -> CertifiedLaw:
@@ -181,7 +183,12 @@ def _certified(law: SettingLaw, with_moments: bool) -> CertifiedLaw:
         if with_moments or chains[index] is None:
             for name, value in _moments(chains[index]).items():
                 moments[name][index] = value
-    return CertifiedLaw(*values_of(changed(law, **moments)), chains)
+    return _with_chains(changed(law, **moments), chains)
+
+
+def _with_chains(law: SettingLaw, chains: tuple[BatchChain | None, ...]) -> CertifiedLaw:
+    values = {field.name: getattr(law, field.name) for field in fields(SettingLaw)}
+    return CertifiedLaw(**values, chains=chains)
 
 
 def _moments(chain: BatchChain | None) -> dict[str, float]:
