@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from headway.domain.argument_values import not_expected
 from headway.domain.recorded import ShedCount
 from headway.runtime.given import column_name, folder_text
-from headway.runtime.shedding.rule import ShedRule
-from headway.runtime.shedding.split import BatchSplit, require_driver
+from headway.runtime.shedding.rule import brought_back, mark_shed
+from headway.runtime.shedding.split import require_driver, split_batch
 from headway.turns.arguments import TIME, limits_by_class_s, times_by_class_s
 
 if TYPE_CHECKING:
@@ -55,7 +56,14 @@ def shed(
     InputError
         If a column is missing, or a limit is no duration.
     """
-    return _rule(arrived, older_than, cost).mark(rows, counted_as)
+    limits_s = limits_by_class_s(older_than)
+    return mark_shed(
+        rows,
+        arrived=column_name("arrived", arrived),
+        limits_s=limits_s,
+        cost=None if cost is None else column_name("cost", cost),
+        counted_as=counted_as,
+    )
 
 
 def bring_back(
@@ -91,17 +99,14 @@ def bring_back(
         If the checkpoint has no offset log, the batch of a row is unknown, or a limit is no
         duration.
     """
-    return _rule(arrived, older_than, cost).brought_back(checkpoint, rows)
-
-
-def _rule(
-    arrived: str | Column,
-    older_than: Mapping[str, float | str] | float | str,
-    cost: str | Column | None,
-) -> ShedRule:
     limits_s = limits_by_class_s(older_than)
-    arrived = column_name("arrived", arrived)
-    return ShedRule(arrived, limits_s, None if cost is None else column_name("cost", cost))
+    return brought_back(
+        checkpoint,
+        rows,
+        arrived=column_name("arrived", arrived),
+        limits_s=limits_s,
+        cost=None if cost is None else column_name("cost", cost),
+    )
 
 
 def shedding_batches(
@@ -161,7 +166,8 @@ def shedding_batches(
     if not costs_s or shed_cost_s >= min(costs_s.values()):
         raise not_expected("costs", costs, "classes that take longer than to give up")
 
-    split = BatchSplit(
+    split = partial(
+        split_batch,
         checkpoint=folder,
         arrived=arrived,
         limit_s=limit_s,
@@ -178,7 +184,7 @@ class SheddingBatches:
 
     def __init__(
         self,
-        split: BatchSplit,
+        split: Callable[..., tuple[DataFrame, DataFrame]],
         keep: Callable[[DataFrame, int], None],
         give_up: Callable[[DataFrame, int], None],
     ) -> None:
@@ -195,7 +201,7 @@ class SheddingBatches:
     def __call__(self, batch: DataFrame, batch_id: int) -> None:
         batch.persist()
         try:
-            kept_rows, given_up_rows = self._split.of(
+            kept_rows, given_up_rows = self._split(
                 batch, batch_id, now_s=time.time(), count=self._add
             )
             self._keep(kept_rows, batch_id)

@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, get_args, overload
 
-from headway.domain.argument_values import Choice
 from headway.domain.window_set import WindowSpec
 from headway.errors import InputError
 from headway.runtime.given import require_no_connect
-from headway.runtime.sharing import log_state
 from headway.runtime.sharing.by_columns import (
     Aggregates,
     ColumnOrText,
@@ -20,6 +18,13 @@ from headway.runtime.sharing.by_columns import (
 )
 from headway.runtime.sharing.files import SparkFiles
 from headway.runtime.sharing.log_batches import Emit, WindowLog
+from headway.runtime.sharing.log_state import (
+    Contents,
+    marked,
+    query_id_of,
+    require_matching,
+    watermark_of,
+)
 from headway.runtime.sharing.log_store import Sink, SparkStore, stored_schema
 from headway.runtime.sharing.panes import WindowQuery
 from headway.units import parse_duration_s, s_to_ms
@@ -108,7 +113,8 @@ def window_log(
         "gives no access to the store, which foreachBatch fills in the driver",
         "start the log in the driver, or use shared_windows with how='panes'",
     )
-    Choice(get_args(Emit)).read(emit, "emit")
+    if emit not in get_args(Emit):
+        raise InputError(f"emit is {emit!r}; expected one of {', '.join(get_args(Emit))}")
     all_windows, all_keys = either("windows", window, windows), either("keys", keys, key)
 
     def logged(of: Aggregates) -> SharedLog:
@@ -118,19 +124,9 @@ def window_log(
         if not df.isStreaming:
             raise InputError("a log of windows needs a stream; use shared_windows for other rows")
         delay_ms = None if delay is None else s_to_ms(parse_duration_s(delay))
-        rows, delay_ms = log_state.marked(rows, query.time, delay_ms, is_early=emit == "early")
+        rows, delay_ms = marked(rows, query.time, delay_ms, is_early=emit == "early")
         sizes = window_specs(df, rollups).windows if rollups else ()
-        stored = stored_schema(rows, query)
-        log = WindowLog(
-            SparkFiles(rows.sparkSession),
-            store.rstrip("/"),
-            query.windows,
-            contents=_contents(query, stored),
-            delay_ms=delay_ms,
-            emit=emit,
-            rollups=sizes,
-        )
-        return SharedLog(rows, query, stored, log)
+        return SharedLog(rows, query, store.rstrip("/"), emit, delay_ms, sizes)
 
     return WindowedRows(logged) if aggregates is None else logged(aggregates)
 
@@ -139,11 +135,29 @@ class SharedLog:
     """The log of :func:`window_log`: start it with a sink; add readers before or while it runs."""
 
     def __init__(
-        self, df: DataFrame, query: WindowQuery, stored: StructType, log: WindowLog
+        self,
+        df: DataFrame,
+        query: WindowQuery,
+        store: str,
+        emit: Emit,
+        delay_ms: int,
+        rollups: tuple[WindowSpec, ...] = (),
     ) -> None:
-        self._df, self._query, self._stored, self._log = df, query, stored, log
+        self._df, self._query, self._store = df, query, store
+        self._files = SparkFiles(df.sparkSession)
+        self._stored = stored_schema(df, query)
+        self._log = WindowLog(
+            self._files,
+            store,
+            query.windows,
+            contents=_contents(query, self._stored),
+            delay_ms=delay_ms,
+            emit=emit,
+            rollups=rollups,
+        )
         self._sinks = dict[str, Sink]()
-        self._checkpoint = self._query_id = ""
+        self._checkpoint = ""
+        self._query_id = ""
 
     def add(self, *, windows: Sequence[ColumnOrText], sink: Sink, name: str | None = None) -> None:
         """Pass windows to another reader, from the next batch on.
@@ -199,12 +213,13 @@ class SharedLog:
         """
         if sink is None and not self._sinks:
             raise InputError("nothing receives the windows; name a sink, or add readers first")
-        log, self._checkpoint, self._query_id = self._log, checkpoint.rstrip("/"), ""
-        log_state.require_matching(log.files, self._checkpoint, log.root, log.state)
+        self._checkpoint, self._query_id = checkpoint.rstrip("/"), ""
+        require_matching(self._files, self._checkpoint, self._store, self._log.state)
         if sink is not None:
             self._add("windows of the log", self._query.windows.windows, sink)
-        writer = self._df.writeStream.option("checkpointLocation", checkpoint)
-        writer = writer.foreachBatch(self._run_batch)
+        writer = self._df.writeStream.foreachBatch(self._run_batch).option(
+            "checkpointLocation", checkpoint
+        )
         if trigger is not None:
             writer = writer.trigger(**trigger)  # type: ignore[arg-type]
         return (writer if name is None else writer.queryName(name)).start()
@@ -214,27 +229,30 @@ class SharedLog:
         self._sinks[name] = sink
 
     def _run_batch(self, batch: DataFrame, number: int) -> None:
-        log = self._log
         store = SparkStore(
             batch=batch,
             number=number,
             query=self._query,
-            pane_ms=log.pane_ms,
+            pane_ms=self._log.pane_ms,
             stored=self._stored,
-            root=log.root,
-            files=log.files,
+            root=self._store,
+            files=self._files,
             sinks=self._sinks,
         )
         # Written before the first batch, and the same for all.
-        self._query_id = self._query_id or log_state.query_id_of(log.files, self._checkpoint)
-        watermark_ms = log_state.watermark_of(log.files, self._checkpoint, number)
-        log.run_batch(number, store, watermark_ms=watermark_ms, query_id=self._query_id)
+        self._query_id = self._query_id or query_id_of(self._files, self._checkpoint)
+        self._log.run_batch(
+            number,
+            store,
+            watermark_ms=watermark_of(self._files, self._checkpoint, number),
+            query_id=self._query_id,
+        )
 
 
-def _contents(query: WindowQuery, stored: StructType) -> log_state.Contents:
+def _contents(query: WindowQuery, stored: StructType) -> Contents:
     types = [(field.name, field.dataType.simpleString()) for field in stored.fields]
     num_keys = len(query.key)
-    return log_state.Contents(
+    return Contents(
         time=query.time,
         key=tuple(types[:num_keys]),
         aggregates=query.descriptions,

@@ -1,4 +1,7 @@
-"""What a query's checkpoint has: batches in Spark's offset log, decisions for their repeats."""
+"""What a query's checkpoint has: batches in Spark's offset log, and decisions about them.
+
+Decisions are stored for batches that Spark repeats.
+"""
 
 from __future__ import annotations
 
@@ -40,14 +43,14 @@ def offset_spans(batches: Sequence[CommittedBatch]) -> list[tuple[int, str, int,
     >>> offset_spans([(0, 0.0, {("orders", 0): 40})])
     [(0, 'orders', 0, 0, 40)]
     """
-    before: dict[tuple[str, int], int] = {}
+    before: Mapping[tuple[str, int], int] = {}
     spans = []
     for index, (number, _, ends) in enumerate(batches):
         for (topic, partition), end in ends.items():
             first = before.get((topic, partition), 0)
             if end > first and (index > 0 or number == 0):
                 spans.append((number, topic, partition, first, end))
-        before |= ends
+        before = {**before, **ends}
     return spans
 
 
@@ -121,7 +124,10 @@ def _kafka_ends(source: str) -> Iterator[tuple[tuple[str, int], int]]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decisions:
-    """The decisions of a query that runs; Spark retains ``num_retained`` batches of it."""
+    """The decisions of a query that is running.
+
+    ``num_retained`` is the number of batches that Spark retains in the checkpoint.
+    """
 
     files: SparkFiles
     checkpoint: str
@@ -191,9 +197,10 @@ def _checkpoint_of(spark: SparkSession, running: str | None) -> str:
     session: Any = spark
     query = None
     if running is not None:
+        query_uuid = session._jvm.java.util.UUID.fromString(running)
         # The session of a batch is a copy, which shares the queries of the one it was made of.
         queries = session._jsparkSession.sharedState().activeStreamingQueries()
-        query = queries.get(session._jvm.java.util.UUID.fromString(running))
+        query = queries.get(query_uuid)
     if query is None:
         raise InputError(
             "checkpoint: no query runs here that has one; expected the folder that the query is "

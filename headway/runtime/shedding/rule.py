@@ -9,14 +9,19 @@ timestamps in that log.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from headway.errors import InputError
-from headway.runtime import given
-from headway.runtime.given import F
+from headway.runtime.given import (
+    F,
+    column_like,
+    folder_text,
+    require_columns,
+    require_no_connect,
+    require_timestamp,
+)
 from headway.runtime.sharing.aggregates import PREFIX, quoted
 from headway.runtime.sharing.files import SparkFiles
 from headway.runtime.shedding.checkpoint import CommittedBatch, committed_batches, offset_spans
@@ -31,87 +36,56 @@ _WHOLE_NUMBERS = ("tinyint", "smallint", "int", "bigint")
 _SPAN = tuple(f"{PREFIX}{name}" for name in ("topic", "partition", "first", "end"))
 
 
-@dataclass(frozen=True, slots=True)
-class ShedRule:
-    """Rows are shed once they are older than the limit [s], which may depend on their cost class.
+def mark_shed(
+    rows: DataFrame,
+    *,
+    arrived: str,
+    limits_s: Mapping[str, float] | float,
+    cost: str | None,
+    counted_as: str,
+) -> DataFrame:
+    """The same rows with a column ``shed``; each batch reports the counts ``rows`` and ``shed``.
 
-    The fields are the columns and ``older_than`` of :func:`headway.shed`.
+    The parameters are those of :func:`headway.shed`, with ages in seconds.
     """
-
-    arrived: str
-    limits_s: Mapping[str, float] | float
-    cost: str | None
-
-    def mark(self, rows: DataFrame, counted_as: str) -> DataFrame:
-        """The same rows with a column ``shed``; each batch reports counts ``rows`` and ``shed``."""
-        given.require_columns(rows, self.arrived, self.cost)
-        if taken := given.column_like(rows, SHED_COLUMN):
-            raise InputError(f"the rows have a column {taken!r} already; rename it")
-        limit = self._limit(rows)
-        given.require_timestamp(rows, self.arrived)
-        if not rows.isStreaming:
-            raise InputError(
-                "rows: got the rows of a batch job; expected a stream, as spark.readStream gives "
-                "it: the rule goes by the timestamps of its micro-batches"
-            )
-        if not isinstance(counted_as, str) or not counted_as:
-            raise InputError(f"counted_as: got {counted_as!r}; expected a name, e.g. 'shed orders'")
-        # Spark replaces this by the batch's timestamp from the offset log.
-        is_shed = self._age_s(F.current_timestamp().cast("double")) > limit
-        marked = rows.withColumn(SHED_COLUMN, F.coalesce(is_shed, F.lit(False)))
-        num_rows, num_shed = F.count(F.lit(1)), F.count_if(F.col(SHED_COLUMN))
-        return marked.observe(counted_as, num_rows.alias("rows"), num_shed.alias("shed"))
-
-    def brought_back(self, checkpoint: str | Path, rows: DataFrame) -> DataFrame:
-        """The rows that a finished or running query has shed, for a batch job to recover them."""
-        folder = given.folder_text(checkpoint)
-        given.require_columns(rows, self.arrived, self.cost)
-        given.require_no_connect(
-            rows,
-            "gives no access to the offset log of a checkpoint",
-            "bring the rows back in a batch job of its own",
+    require_columns(rows, arrived, cost)
+    if taken := column_like(rows, SHED_COLUMN):
+        raise InputError(f"the rows have a column {taken!r} already; rename it")
+    limit = limit_of(rows, limits_s, cost)
+    require_timestamp(rows, arrived)
+    if not rows.isStreaming:
+        raise InputError(
+            "rows: got the rows of a batch job; expected a stream, as spark.readStream gives it: "
+            "the rule goes by the timestamps of its micro-batches"
         )
-        limit = self._limit(rows)
-        if rows.isStreaming:
-            raise InputError(
-                "rows: got a stream; expected its source read as a batch: spark.read, not "
-                "readStream"
-            )
-        given.require_timestamp(rows, self.arrived)
-        batches = committed_batches(SparkFiles(rows.sparkSession), folder)
-        if not batches:
-            raise InputError(f"{checkpoint}: no committed batch; expected a query that has run")
-        batch = given.column_like(rows, BATCH_COLUMN)
-        if batch is None:
-            rows, batch = _with_batch(rows, batches), BATCH_COLUMN
-        kind = rows.schema[batch].dataType.simpleString()
-        if kind not in _WHOLE_NUMBERS:
-            raise InputError(
-                f"column {batch!r} is of type {kind}; expected the number of each row's batch"
-            )
-        began_s = F.create_map(
-            *(F.lit(part) for number, timestamp_s, _ in batches for part in (number, timestamp_s))
-        )
-        return rows.where(self._age_s(began_s[F.col(batch)]) > limit)
+    if not isinstance(counted_as, str) or not counted_as:
+        raise InputError(f"counted_as: got {counted_as!r}; expected a name, e.g. 'shed orders'")
+    # Spark replaces this by the batch's timestamp from the offset log.
+    age_s = F.current_timestamp().cast("double") - F.col(quoted(arrived)).cast("double")
+    marked = rows.withColumn(SHED_COLUMN, F.coalesce(age_s > limit, F.lit(False)))
+    return marked.observe(
+        counted_as,
+        F.count(F.lit(1)).alias("rows"),
+        F.count_if(F.col(SHED_COLUMN)).alias("shed"),
+    )
 
-    def _age_s(self, at_s: Column) -> Column:
-        return at_s - F.col(quoted(self.arrived)).cast("double")
 
-    def _limit(self, rows: DataFrame) -> Column:
-        """The age from which a row is shed; null for a class that has no limit. [s]"""
-        if not isinstance(self.limits_s, Mapping):
-            if self.cost is not None:
-                raise InputError(
-                    "a cost class needs limits by class, e.g. {'cheap': '2s', 'dear': '500ms'}"
-                )
-            return F.lit(float(self.limits_s))
-        if self.cost is None or not self.limits_s:
+def limit_of(rows: DataFrame, limits_s: Mapping[str, float] | float, cost: str | None) -> Column:
+    """The age from which a row is shed; null for a class that has no limit. [s]"""
+    if isinstance(limits_s, Mapping):
+        if cost is None or not limits_s:
             raise InputError("limits by cost class need the column of the class: cost='...'")
-        require_classes(rows, self.cost, self.limits_s)
-        limit = F.lit(None).cast("double")
-        for kind, limit_s in self.limits_s.items():
-            limit = F.when(is_of_class(self.cost, kind), F.lit(float(limit_s))).otherwise(limit)
-        return limit
+        require_classes(rows, cost, limits_s)
+        limit: Any = F.lit(None).cast("double")
+        for kind, limit_s in limits_s.items():
+            limit = F.when(is_of_class(cost, kind), F.lit(float(limit_s))).otherwise(limit)
+        by_class: Column = limit
+        return by_class
+    if cost is not None:
+        raise InputError(
+            "a cost class needs limits by class, e.g. {'cheap': '2s', 'dear': '500ms'}"
+        )
+    return F.lit(float(limits_s))
 
 
 def is_of_class(cost: str, kind: object) -> Column:
@@ -136,6 +110,50 @@ def require_classes(rows: DataFrame, cost: str, kinds: Iterable[object]) -> None
                 f"cost: the class {strangers[0]!r} is no value of column {cost!r}, which is of "
                 f"type {column_type.simpleString()}; expected classes of that type"
             )
+
+
+def brought_back(
+    checkpoint: str | Path,
+    rows: DataFrame,
+    *,
+    arrived: str,
+    limits_s: Mapping[str, float] | float,
+    cost: str | None = None,
+) -> DataFrame:
+    """The rows that a finished or running query has shed, for a batch job that recovers them.
+
+    The parameters are those of :func:`headway.bring_back`, with ages in seconds. The offset log in
+    the checkpoint contains each batch's timestamp.
+    """
+    folder = folder_text(checkpoint)
+    require_columns(rows, arrived, cost)
+    require_no_connect(
+        rows,
+        "gives no access to the offset log of a checkpoint",
+        "bring the rows back in a batch job of its own",
+    )
+    limit = limit_of(rows, limits_s, cost)
+    if rows.isStreaming:
+        raise InputError(
+            "rows: got a stream; expected its source read as a batch: spark.read, not readStream"
+        )
+    require_timestamp(rows, arrived)
+    batches = committed_batches(SparkFiles(rows.sparkSession), folder)
+    if not batches:
+        raise InputError(f"{checkpoint}: no committed batch; expected a query that has run")
+    batch = column_like(rows, BATCH_COLUMN)
+    if batch is None:
+        rows, batch = _with_batch(rows, batches), BATCH_COLUMN
+    kind = rows.schema[batch].dataType.simpleString()
+    if kind not in _WHOLE_NUMBERS:
+        raise InputError(
+            f"column {batch!r} is of type {kind}; expected the number of each row's batch"
+        )
+    began_s = F.create_map(
+        *(F.lit(part) for number, timestamp_s, _ in batches for part in (number, timestamp_s))
+    )
+    age_s = began_s[F.col(batch)] - F.col(quoted(arrived)).cast("double")
+    return rows.where(age_s > limit)
 
 
 def _with_batch(rows: DataFrame, batches: Sequence[CommittedBatch]) -> DataFrame:
