@@ -109,11 +109,11 @@ def published(benchmarks: None, tmp_path_factory: pytest.TempPathFactory) -> Pub
     logs: list[EventLog] = []
     refused: dict[str, str] = {}
     for name in (*(str(entry["file"]) for entry in ENTRIES), *PARTS):
-        found = find_event_logs([LOGS / name])
-        for failure in found.failures:
+        of_name, failures = find_event_logs([LOGS / name])
+        for failure in failures:
             refused[name] = failure.why
-        names += [name] * len(found.logs)
-        logs += found.logs
+        names += [name] * len(of_name)
+        logs += of_name
     folder = tmp_path_factory.mktemp("published")
     unpacked = unpack(logs, folder)
     by_path = {log.name: name for name, log in zip(names, logs, strict=True)}
@@ -262,15 +262,15 @@ def test_parts_of_one_application_make_one_log(folder: str, published: Published
 
 
 def test_the_folder_of_all_logs_gives_each_log_once(tmp_path: Path) -> None:
-    found = find_event_logs([LOGS])
-    assert found.failures == ()
+    logs, failures = find_event_logs([LOGS])
+    assert failures == ()
     by_name = {
         Path(log.name).relative_to(LOGS).as_posix(): {
             Path(str(file)).relative_to(LOGS).as_posix() for file in log.files
         }
-        for log in found.logs
+        for log in logs
     }
-    assert len(by_name) == len(found.logs)
+    assert len(by_name) == len(logs)
     in_folders = {**{folder: set(parts) for folder, parts in PARTS.items()}}
     for folder in SPARK_3_5:
         in_folders[folder] = {f"{folder}/events_1_{folder.rpartition('_')[2]}"}

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache, lru_cache
 from itertools import groupby
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -177,16 +177,12 @@ def level_spans(
     >>> float(level_spans([reduce], num_slots=2, shuffle_partitions=8)[0].at(1000))
     0.205
     """
-    setting = _Setting(num_slots, shuffle_partitions, num_state_rows)
+    setting = num_slots, shuffle_partitions, num_state_rows
     return _spans_of(Identity(tuple(stages)), setting, batch_rows)
 
 
-class _Setting(NamedTuple):
-    """What the time of a level depends on beside its stages and the batch."""
-
-    num_slots: int
-    shuffle_partitions: int
-    num_state_rows: float
+_Setting: TypeAlias = tuple[int, int, float]
+"""What times of levels depend on beside stages and batch: slots, partitions, rows of state."""
 
 
 @lru_cache(maxsize=1024)  # a search asks for the sizes of its settings again and again
@@ -201,7 +197,7 @@ def _spans_of(
 
 def _span_of_any_rows(pool: Sequence[StageProfile], setting: _Setting) -> LevelSpan:
     """A level with the usual tasks, and bends where its tasks follow the rows."""
-    size = setting.num_slots, setting.shuffle_partitions
+    size = setting[:2]
     usual_tasks = [
         stage.num_tasks(size[1]) if stage.follows_rows else num_tasks_at(stage, 0.0, *size)
         for stage in pool
@@ -239,7 +235,7 @@ def _span(pool: Sequence[StageProfile], num_tasks: Sequence[int], setting: _Sett
 
 def _span_at(pool: Sequence[StageProfile], batch_rows: float, setting: _Setting) -> LevelSpan:
     """A level with the tasks that it has in a batch of some rows."""
-    size = setting.num_slots, setting.shuffle_partitions
+    size = setting[:2]
     return _span(pool, [num_tasks_at(stage, batch_rows, *size) for stage in pool], setting)
 
 
@@ -248,7 +244,8 @@ def _bends(
     pool: tuple[StageProfile, ...], usual_span: LevelSpan, setting: _Setting
 ) -> tuple[float, tuple[Bend, ...]]:
     """What numbers of tasks that follow the rows add to the time with the usual ones (T2)."""
-    rows = rows_of_bends(pool, setting.num_slots, setting.shuffle_partitions)
+    size = setting[:2]
+    rows = rows_of_bends(pool, *size)
     mean_s = [
         np.mean([_span_at(pool, ratio * size, setting).at(size) for ratio in _NEAR_SIZES])
         for size in rows.tolist()
