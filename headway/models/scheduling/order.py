@@ -195,12 +195,6 @@ class WaitingQueries:
         """When the next of those that were not due at the last decision is; never if all were."""
         return self._later[0][0] if self._later else math.inf
 
-    @property
-    def states(self) -> tuple[QueryState, ...]:
-        """All of them, by their numbers."""
-        by_number = {number: query for _, number, query in (*self._due, *self._later)}
-        return tuple(by_number[number].state for number in sorted(by_number))
-
 
 def order_holds_until_s(states: Sequence[QueryState], now_s: float) -> float:
     r"""Until when the order of waiting queries is valid if nothing happens to them (G8).

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from headway.domain import Z90, Decision, Policy, QueryState
+from headway.domain import Z90, Policy, QueryState
 from headway.models.arrays import Array
-from headway.models.scheduling.order import WaitingQueries, WaitingQuery, grant_order
+from headway.models.scheduling.order import WaitingQueries, WaitingQuery
 from headway.models.simulation.batch_parts import AFTER, BEFORE, EXECUTORS, Parts, QueryWork
 
 _TICK_S = 0.001
@@ -100,7 +100,6 @@ def simulate_gate(
     warm_up_s: float = 40.0,
     seed: int = 1,
     offsets_s: Sequence[float] | None = None,
-    on_decision: Callable[[Decision], None] | None = None,
 ) -> GateOutcome:
     r"""Simulate queries that share cores evenly, with driver work before and after each batch.
 
@@ -153,21 +152,7 @@ def simulate_gate(
         if must_decide:
             next_s = math.inf
             if num_running < limit:
-                states = () if on_decision is None else waiting.states
-                granted = waiting.next_to_run(now_s, limit - num_running)
-                if on_decision is not None and granted:
-                    on_decision(
-                        Decision(
-                            at_s=now_s,
-                            policy=grant_policy,
-                            num_running=num_running,
-                            at_once=limit,
-                            states=states,
-                            order=grant_order(grant_policy, states, now_s),
-                            granted=tuple(works[index].query.name for index in granted),
-                        )
-                    )
-                for index in sorted(granted):
+                for index in sorted(waiting.next_to_run(now_s, limit - num_running)):
                     num_grants += 1
                     num_running += 1
                     running = queries[index]
