@@ -19,19 +19,18 @@ from headway.models.ordered.allocation import (
     staged_throughput_per_s,
     water_filled_slots,
 )
-from headway.models.ordered.queues import (
+from headway.models.ordered.exit_laws import (
+    ServiceLaw,
+    TimeLaw,
     hybrid_exit_law,
     is_hybrid_law_in_range,
-    partitioned_exit_law,
-    skewed_workers,
-)
-from headway.models.ordered.reordering import (
     ordered_exit_law,
+    partitioned_exit_law,
     reordered_throughput_per_s,
     saturated_latency_s,
+    skewed_workers,
     tuple_cost_s,
 )
-from headway.models.ordered.service import ServiceLaw, TimeLaw
 from headway.models.ordered.tuple_queues import simulate_queues
 from headway.models.stages.skew import random_partition_loads, zipf_key_shares
 
