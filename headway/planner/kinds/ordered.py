@@ -26,8 +26,12 @@ from headway.limits import MOST_PARTITIONS
 from headway.models.arrays import Array
 from headway.models.job.setting import duration_model, settled_batch_rows
 from headway.models.ordered.allocation import water_filled_slots
-from headway.models.ordered.known_keys import KeyedStage
-from headway.models.ordered.placement import first_bucket_ids, placed_keys, skewed_stage_s
+from headway.models.ordered.placement import (
+    KeyedStage,
+    first_bucket_ids,
+    placed_keys,
+    skewed_stage_s,
+)
 from headway.models.stages.skew import KeyShares, combined_rows, random_partition_loads
 from headway.models.stages.spark_hash import KeyKind, spark_hash
 from headway.models.stages.spark_hash64 import spark_xxhash64
