@@ -18,7 +18,7 @@ from headway.assumptions.fits import (
     USUAL_ROWS_SHARE,
 )
 from headway.domain import Z90, StageProfile
-from headway.models.estimation.fixed_time import combined, within
+from headway.models.estimation.task_times import combined, within
 from headway.profiler.streaming.batch_sizes import weighted_mean
 from headway.profiler.streaming.stage_runs import StageRuns
 from headway.profiler.streaming.task_times import parts_s, unexplained_s2, usual_fixed_time_of
