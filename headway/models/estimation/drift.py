@@ -12,13 +12,11 @@ from headway.models.arrays import Array, Numeric
 # Siegmund's correction for the overshoot of a random walk over a barrier, twice 0.583.
 _OVERSHOOT = 1.166
 _MOST_THRESHOLD = 1e6
-
-
-#: A drift that was found: the batch that raised the alarm, and its most likely first batch.
-Alarm: TypeAlias = tuple[int, int]
 # Odds of twenty to one between two kinds of a shift.
 _CLEAR_LEAD = 2.0 * float(np.log(20.0))
 
+#: A drift that was found: the batch that raised the alarm, and its most likely first batch.
+Alarm: TypeAlias = tuple[int, int]
 #: What has changed in ``a + b n``; unclear if batches do not differ enough in size to tell.
 ShiftKind: TypeAlias = Literal["fixed time", "time per row", "everything", "unclear"]
 
