@@ -12,8 +12,8 @@ from headway.models.pipeline.parameters import (
     PipelineJob,
     PipelineNodes,
     PipelineSetting,
+    ReducerState,
 )
-from headway.models.pipeline.state import ReducerState
 from headway.planner.kinds.pipelines import PipelineRound, PipelineSpace
 from headway.spec.kinds.pipelines import (
     MicroBatchPipeline,
