@@ -7,7 +7,7 @@ from enum import StrEnum
 import numpy as np
 
 from headway.models.queues.lattice import LatticeLaw
-from headway.models.queues.queue_increments import gamma_third_central_s3
+from headway.models.queues.random_walk import gamma_third_central_s3
 from headway.models.queues.times import QueueTime
 from headway.models.queues.wait import Wait
 

@@ -10,9 +10,12 @@ from headway.models.arrays import Array, Numeric
 from headway.models.pipeline.clocks import common_tick_s, poll_carry_over, poll_sharing
 from headway.models.pipeline.latency import PipelineLatency, latency_of_parts
 from headway.models.pipeline.parameters import Pipeline, PipelineLoads, pipeline_loads
-from headway.models.queues.queue_increments import lognormal_third_central_s3, queue_increment
 from headway.models.queues.queueing import pollaczek_khinchine_wait
-from headway.models.queues.random_walk import shifted_gamma_wait
+from headway.models.queues.random_walk import (
+    lognormal_third_central_s3,
+    queue_increment,
+    shifted_gamma_wait,
+)
 from headway.models.stages.shared_resources import ThreadGroup, clocked_slowdowns
 
 _SHORTEST_RATIO = 1e-9

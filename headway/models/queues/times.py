@@ -12,7 +12,7 @@ from headway.models.arrays import Array
 from headway.models.laws.distributions import lognormal_cdf, lognormal_quantile
 from headway.models.laws.gamma import gammainc, gammaincinv
 from headway.models.queues.lattice import LatticeLaw, lattice_law, lattice_sample
-from headway.models.queues.queue_increments import (
+from headway.models.queues.random_walk import (
     gamma_third_central_s3,
     lognormal_third_central_s3,
 )

@@ -9,14 +9,14 @@ import numpy as np
 
 from headway.models.arrays import Array, Numeric
 from headway.models.queues.lattice import LatticeLaw, LatticeTooLongError
-from headway.models.queues.queue_increments import (
+from headway.models.queues.queueing import WaitMoments, gamma_wait_quantile_s, qna_wait
+from headway.models.queues.random_walk import (
     Increment,
     gamma_third_central_s3,
     lognormal_third_central_s3,
     queue_increment,
+    shifted_gamma_wait,
 )
-from headway.models.queues.queueing import WaitMoments, gamma_wait_quantile_s, qna_wait
-from headway.models.queues.random_walk import shifted_gamma_wait
 from headway.models.queues.times import QueueTime
 from headway.models.queues.waiting_time import lattice_wait
 

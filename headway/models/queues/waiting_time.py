@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from headway.models.arrays import Array
 from headway.models.queues.lattice import LatticeLaw, LatticeTooLongError
-from headway.models.queues.queue_increments import wait_decay_per_s
+from headway.models.queues.random_walk import wait_decay_per_s
 
 _FEWEST_CELLS = 1 << 12
 _MOST_CELLS = 1 << 20

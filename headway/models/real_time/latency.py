@@ -16,8 +16,8 @@ from headway.models.queues.lattice import (
     uniform_law,
     zero_or_gamma_law,
 )
-from headway.models.queues.queue_increments import lognormal_third_central_s3
 from headway.models.queues.queueing import WaitMoments, pollaczek_khinchine_wait
+from headway.models.queues.random_walk import lognormal_third_central_s3
 from headway.models.queues.times import QueueTime, gamma_time, lognormal_time
 from headway.models.queues.wait import queue_wait
 from headway.models.real_time.shuffled_queue import shuffled_wait

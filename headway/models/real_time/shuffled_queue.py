@@ -6,8 +6,8 @@ import numpy as np
 
 from headway.models.arrays import Array
 from headway.models.laws.distributions import gauss_legendre
-from headway.models.queues.positive_parts import positive_parts, spitzer_terms
 from headway.models.queues.queueing import WaitMoments
+from headway.models.queues.random_walk import positive_parts, spitzer_terms
 
 _NODE, _WEIGHT = gauss_legendre(24)
 _MOST_WHOLE_PERIODS = 400
