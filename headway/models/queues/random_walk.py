@@ -14,9 +14,7 @@ from headway.models.laws.gamma import gammainc, gammaincc, gammaln, log_excess
 from headway.models.laws.normal import ndtr
 from headway.models.queues.queueing import WaitMoments
 
-#: Cumulants of service minus inter-arrival time: mean [s], variance [s^2], third [s^3].
-Increment: TypeAlias = tuple[Array, Array, Array]
-_NORMAL_SHAPE = 1e6  # from this shape on, a gamma is taken as normal
+_SMALLEST_SKEWNESS = 2e-3  # a gamma with less is taken as normal in sums of different skewness
 _NUM_EXACT_TERMS = 500
 # All terms after the last one are below e^-36 of the first.
 _LAST_EXPONENT = 36.0
@@ -28,6 +26,9 @@ _TEMME_SHAPE = 1e4
 _SMALL_TILT = 1e-2
 _SERIES_ORDERS = np.arange(2.0, 10.0)
 _SMALLEST_DRIFT_RATIO = 1e-9
+
+#: Cumulants of service minus inter-arrival time: mean [s], variance [s^2], third [s^3].
+Increment: TypeAlias = tuple[Array, Array, Array]
 
 
 def lognormal_third_central_s3(mean_s: Numeric, cv: Numeric) -> Array:
@@ -145,11 +146,8 @@ def positive_parts(drift: Array, sd: Array, third: Array) -> tuple[Array, Array,
     sign = np.where(third < 0.0, -1.0, 1.0)
     skewness = np.abs(third) / sd**3
     score = sign * drift / sd
-    tail = ndtr(-score)
-    density = np.exp(-0.5 * score**2) / np.sqrt(2.0 * np.pi)
-    first = density - score * tail
-    second = (1.0 + score**2) * tail - score * density
-    gamma = skewness > 2.0 / np.sqrt(_NORMAL_SHAPE)
+    tail, first, second = _of_normal(score)
+    gamma = skewness > _SMALLEST_SKEWNESS
     tail[gamma], first[gamma], second[gamma] = _of_gamma(score[gamma], skewness[gamma])
     # For a reflected law, the other side counts.
     reflected = sign < 0.0
@@ -160,8 +158,15 @@ def positive_parts(drift: Array, sd: Array, third: Array) -> tuple[Array, Array,
     return np.maximum(tail, 0.0), sd * np.maximum(first, 0.0), sd**2 * np.maximum(second, 0.0)
 
 
-def _of_gamma(score: Array, skewness: Array) -> tuple[Array, Array, Array]:
+def _of_normal(score: Array) -> tuple[Array, Array, Array]:
     """The parts beyond -score standard deviations, in standard deviations."""
+    tail = ndtr(-score)
+    density = np.exp(-0.5 * score**2) / np.sqrt(2.0 * np.pi)
+    return tail, density - score * tail, (1.0 + score**2) * tail - score * density
+
+
+def _of_gamma(score: Array, skewness: Array) -> tuple[Array, Array, Array]:
+    """The same for a shifted gamma."""
     shape = 4.0 / skewness**2
     edge = shape + 2.0 * score / skewness
     positive_edge = np.maximum(edge, 0.0)
@@ -287,11 +292,8 @@ def _spitzer_sums(beta: float, skewness: float) -> tuple[float, float, float]:
 
 def _partial_moments(count: Array, beta: float, skewness: float) -> tuple[Array, Array, Array]:
     """P(S > 0), E[S+] and E[(S+)^2] for the sum S of ``count`` increments."""
-    z = beta * np.sqrt(count)
-    positive = ndtr(-z)
-    density = np.exp(-0.5 * z * z) / np.sqrt(2.0 * np.pi)
-    first = np.sqrt(count) * (density - z * positive)
-    second = count * ((1.0 + z * z) * positive - z * density)
+    positive, first, second = _of_normal(beta * np.sqrt(count))
+    first, second = np.sqrt(count) * first, count * second
     if abs(skewness) * np.sqrt(_NORMAL_SHAPE) > 2.0:
         gamma = 4.0 * count / skewness**2 < _NORMAL_SHAPE
         positive[gamma], first[gamma], second[gamma] = _gamma_partial_moments(

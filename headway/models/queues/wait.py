@@ -1,4 +1,4 @@
-"""The wait in a queue, by the best method for what is known; its whole law from those of its times."""
+"""The wait in a queue, by the best method for what is known, and its whole law on a lattice."""
 
 from __future__ import annotations
 
