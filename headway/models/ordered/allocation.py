@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from headway.domain.ordered import OrderedPipeline
 from headway.models.arrays import Array
 
 
@@ -30,23 +31,18 @@ class WholeAllocation(NamedTuple):
     bound_per_s: float
 
 
-def source_work_s(cost_s: Sequence[float], selectivity_ratio: Sequence[float]) -> Array:
-    r"""Worker time per tuple of the source at each operator of a chain (O1).
+def source_work_s(pipeline: OrderedPipeline) -> Array:
+    r"""Worker time per tuple of the source at each operator of a pipeline (O1). [s]
 
-    Parameters
-    ----------
-    cost_s : (k,) sequence, > 0, time per input of each operator
-    selectivity_ratio : (k,) sequence, > 0, outputs per input of each operator
-
-    >>> source_work_s([1e-5, 2e-5, 3e-5, 4e-6], [1.0, 0.5, 2.0, 1.0]) * 1e6
-    array([10., 20., 15.,  4.])
+    >>> from headway.domain.ordered import Operator
+    >>> first = Operator(name="a", type="stateless", cost_s=1e-5, selectivity_ratio=0.5)
+    >>> operators = (first, Operator(name="b", type="stateless", cost_s=3e-5))
+    >>> source_work_s(OrderedPipeline(num_workers=4, operators=operators)) * 1e6
+    array([10., 15.])
     """
-    cost, selectivity = np.asarray(cost_s, float), np.asarray(selectivity_ratio, float)
-    if cost.ndim != 1 or not cost.size or cost.shape != selectivity.shape:
-        raise ValueError("cost_s and selectivity_ratio must be of one length, at least 1")
-    if not (np.all(cost > 0.0) and np.all(selectivity > 0.0) and np.all(np.isfinite(cost))):
-        raise ValueError("costs and selectivities must be positive and finite")
-    work: Array = cost * np.concatenate(([1.0], np.cumprod(selectivity)[:-1]))
+    cost_s = np.array([operator.cost_s for operator in pipeline.operators])
+    selectivity_ratio = np.array([operator.selectivity_ratio for operator in pipeline.operators])
+    work: Array = cost_s * np.concatenate(([1.0], np.cumprod(selectivity_ratio)[:-1]))
     return work
 
 
@@ -103,11 +99,11 @@ def staged_throughput_per_s(
 
 
 def water_filled_slots(
-    work_s: Sequence[float],
+    work_s: Sequence[float] | Array,
     num_slots: int,
     *,
     tied: Sequence[int] | None = None,
-    most_tasks: Sequence[float] | None = None,
+    most_tasks: Sequence[float] | Array | None = None,
 ) -> WholeAllocation:
     r"""Tasks of stages that run at the same time in whole slots, so that the busiest is least busy.
 

@@ -7,10 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from headway.assumptions.predictions import FULLEST_PARTITION_RATIO
-from headway.domain.ordered import (
-    Operator,
-    OrderedPipeline,
-)
+from headway.domain.ordered import Operator, OrderedPipeline
 from headway.models.arrays import Array
 from headway.models.ordered.allocation import (
     Allocation,
@@ -239,19 +236,13 @@ def _partitioned_latency(
     return OperatorLatency(float(left_s.mean()), float(np.quantile(left_s, 0.99)), True)
 
 
-def on_spark(
-    pipeline: OrderedPipeline, num_slots: int | None = None
-) -> tuple[float, WholeAllocation | None]:
+def on_spark(pipeline: OrderedPipeline) -> tuple[float, WholeAllocation | None]:
     r"""Throughput of a pipeline as stages of Spark, (O2), (O9), without fixed times of tasks.
 
     Rows per second of micro-batches, without fixed times of these either, and the tasks of
     Real-Time Mode; None if there are fewer slots than stages. A stage of Real-Time Mode has tasks
-    of one operator. Stateful operators cannot be divided and have one task.
-
-    Parameters
-    ----------
-    pipeline : OrderedPipeline, each of its operators becomes a stage
-    num_slots : int, >= 1, optional, as many as the pipeline has workers by default
+    of one operator. Stateful operators cannot be divided and have one task. There are as many slots
+    as the pipeline has workers.
 
     >>> chain = tuple(Operator(name=str(c), type="stateless", cost_s=c * 1e-6)
     ...               for c in (10, 20, 15, 4))
@@ -259,13 +250,9 @@ def on_spark(
     >>> round(micro_batch_per_s), real_time.num_tasks
     (326531, (3, 6, 5, 2))
     """
-    number = pipeline.num_workers if num_slots is None else num_slots
-    work = source_work_s(
-        [operator.cost_s for operator in pipeline.operators],
-        [operator.selectivity_ratio for operator in pipeline.operators],
-    )
+    number, work = pipeline.num_workers, source_work_s(pipeline)
     max_workers = np.array([most_workers(operator, number) for operator in pipeline.operators])
     carried = staged_throughput_per_s(work, max_workers, number)
     if number < len(work):
         return carried, None
-    return carried, water_filled_slots(work.tolist(), number, most_tasks=max_workers.tolist())
+    return carried, water_filled_slots(work, number, most_tasks=max_workers)

@@ -75,10 +75,7 @@ def simulate_scheduler(
     """
     if num_tuples < 1000:
         raise ValueError("need num_tuples >= 1000")
-    work = source_work_s(
-        [operator.cost_s for operator in pipeline.operators],
-        [operator.selectivity_ratio for operator in pipeline.operators],
-    )
+    work = source_work_s(pipeline)
     best = pipelined_allocation(work, most_workers, pipeline.num_workers).throughput_per_s
     length_s = num_tuples / min(best, pipeline.rate_per_s or np.inf)
     slices = _Slices(pipeline, scheduler, np.asarray(most_workers, dtype=np.float64))
