@@ -55,8 +55,6 @@ def lattice_wait(increment: LatticeLaw) -> tuple[LatticeLaw, float]:
     array([0.666667, 0.222222, 0.074074])
     """
     first, last = increment.lowest_index, increment.lowest_index + len(increment.probability) - 1
-    if not increment.mean_s < 0.0:
-        raise ValueError(f"the mean increment must be negative, got {increment.mean_s} s")
     if last <= 0:
         no_wait = LatticeLaw(step_s=increment.step_s, lowest_index=0, probability=np.ones(1))
         return no_wait, 0.0
