@@ -190,19 +190,16 @@ def operator_latency(
     else:
         exit_latency = _by_law(ordered_exit_law(law, max(num_busy, 1.0)))
     sent_s = tuple_cost_s(operator.cost_s, reordering, operator.selectivity_ratio) - operator.cost_s
-    latency = exit_latency._replace(
-        mean_s=exit_latency.mean_s + sent_s, p99_s=exit_latency.p99_s + sent_s
-    )
-    is_reordered = operator.type != "stateful"
     send_s = reordering.send_s * operator.selectivity_ratio
     knee = np.inf if send_s == 0.0 else (operator.cost_s + reordering.store_s + send_s) / send_s
-    if is_reordered and num_busy > knee and reordering.scheme == "non-blocking":
+    full_s = 0.0
+    if operator.type != "stateful" and num_busy > knee and reordering.scheme == "non-blocking":
         full_s = saturated_latency_s(round(num_busy), operator.cost_s, reordering)
         full_s *= operator.selectivity_ratio
-        return latency._replace(
-            mean_s=max(latency.mean_s, full_s), p99_s=max(latency.p99_s, full_s)
-        )
-    return latency
+    return exit_latency._replace(
+        mean_s=max(exit_latency.mean_s + sent_s, full_s),
+        p99_s=max(exit_latency.p99_s + sent_s, full_s),
+    )
 
 
 def _by_law(exit_law: TimeLaw) -> OperatorLatency:
