@@ -100,10 +100,7 @@ def window_latency(pipeline: Pipeline) -> PipelineLatency:
     keys = np.asarray(final.num_keys, dtype=np.float64)
     slowdown = _final_slowdown(pipeline, stages, final.window_s)
     final_s = np.where(stages.stable, final.window_s * slowdown, 0.0)
-    before = sum(
-        (mean for mean, _ in (stages.distributor_wait, stages.mapper_wait, stages.disk_wait)),
-        np.zeros(()),
-    )
+    before = stages.distributor_wait[0] + stages.mapper_wait[0] + stages.disk_wait[0]
     mean_of_last = (
         last_mean
         + before
