@@ -34,12 +34,8 @@ def published_tuple_latency(pipeline: Pipeline, arrivals: ReducerArrivals) -> Pi
     r"""Latency of a row of map output, as the paper models it.
 
     It is normal; the paper uses its `cantelli_bound_s` if no latency can be observed. It is ``inf``
-    if unstable, or if the other threads leave too little by (R1).
-
-    Parameters
-    ----------
-    arrivals : ReducerArrivals
-        Interpretation of the reducer's queue, on which the result depends strongly.
+    if unstable, or if the other threads leave too little by (R1). It depends strongly on what is
+    taken for the ``arrivals`` at the reducer's queue.
 
     **(L11)** As published: phases are independent. Batching and heartbeat have mean `B/2` and
     variance `B^2/12`; processing takes half the batch, at the share of (R1). Queues are G/G/1, here
@@ -58,28 +54,25 @@ def published_tuple_latency(pipeline: Pipeline, arrivals: ReducerArrivals) -> Pi
 def published_window_latency(pipeline: Pipeline, arrivals: ReducerArrivals) -> PipelineLatency:
     r"""Latency of a windowed result, as the paper models it.
 
-    It is normal, of two parts: the last rows of all mappers, and the finalize function.
-
-    Parameters
-    ----------
-    pipeline : Pipeline, with ``finalizing``
+    It is normal, of two parts: the last rows of all mappers, and the finalize function, which the
+    pipeline must have.
 
     **(L12)** As published, windows: the largest of `M_t` independent normals (X1), plus a share of
     the finalizing time `τ`. Key `i` of `k` is done after `i τ/k`, which has mean `τ/2 (1+1/k)` and
     variance `(τ^2)/12 (1-1/(k^2))`.
     """
-    if pipeline.finalizing is None:
-        raise ValueError("a window latency needs the pipeline's finalizing")
+    final = pipeline.finalizing
+    assert final is not None
     loads = pipeline_loads(pipeline)
     row = _tuple_latency(pipeline, loads, arrivals)
     stable = row.is_stable
     mean_score, sd_score = _max_normal_of(loads.num_mappers)
     _, slowdown = _cpu_slowdowns(pipeline, loads)
-    final_s = pipeline.finalizing.window_s * np.where(stable, slowdown, 0.0)
+    final_s = final.window_s * np.where(stable, slowdown, 0.0)
     row_mean_s, row_sd_s = np.where(stable, row.mean_s, 0.0), np.where(stable, row.sd_s, 0.0)
     moments = (
         (row_mean_s + mean_score * row_sd_s, (row_sd_s * sd_score) ** 2),
-        pipeline.finalizing.time_to_key(final_s),
+        final.time_to_key(final_s),
     )
     return latency_of_parts(WINDOW_PHASES, moments, stable)
 

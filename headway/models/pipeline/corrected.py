@@ -19,13 +19,8 @@ _MOST_ITERATIONS = 40
 def tuple_latency(pipeline: Pipeline) -> PipelineLatency:
     r"""Latency of a row of map output, from the distributor to the end of its update function.
 
-    Over the rows of all runs; ``inf`` if a part of the pipeline cannot keep up.
-
-    Parameters
-    ----------
-    pipeline : Pipeline
-        Clocks of mappers and reducers have random phases; batches wait in the order in which they
-        were packed.
+    Over the rows of all runs; ``inf`` if a part of the pipeline cannot keep up. Clocks of mappers
+    and reducers have random phases; batches wait in the order in which they were packed.
 
     Notes
     -----
@@ -71,11 +66,8 @@ def tuple_latency(pipeline: Pipeline) -> PipelineLatency:
 def window_latency(pipeline: Pipeline) -> PipelineLatency:
     r"""Latency of a windowed result, from the end of its window to the end of its finalizing.
 
-    Over all keys of all windows; ``inf`` if a part of the pipeline cannot keep up.
-
-    Parameters
-    ----------
-    pipeline : Pipeline, with ``finalizing``
+    Over all keys of all windows; ``inf`` if a part of the pipeline cannot keep up. The pipeline must
+    have ``finalizing``.
 
     **(L13)** Windows: the last rows of each mapper are mapped at a random time in `A` and packed at
     a random time in `B_sh` after that; the law of the largest of `M_t` such sums follows by
@@ -87,8 +79,7 @@ def window_latency(pipeline: Pipeline) -> PipelineLatency:
     run end at the same phase of the clocks.
     """
     final = pipeline.finalizing
-    if final is None:
-        raise ValueError("a window latency needs the pipeline's finalizing")
+    assert final is not None
     stages = PipelineStages(pipeline)
     last_mean, last_variance = last_packing(
         stages.loads.map_period_s,

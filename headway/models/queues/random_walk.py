@@ -201,11 +201,7 @@ def shifted_gamma_wait(increment: Increment) -> WaitMoments:
 
     Its moments are ``inf``, and its probability 1, if the mean increment is not negative. A mean
     that is closer to zero than 1e-9 standard deviations without being zero raises ``ValueError``.
-
-    Parameters
-    ----------
-    increment : Increment
-        Service minus inter-arrival time; finite, with mean and skewness of any sign.
+    The ``increment`` is finite, with mean and skewness of any sign.
 
     **(Q10)** Spitzer (1956, doi:10.1090/S0002-9947-1956-0079851-X): the `j`-th cumulant of `W` is
     `Σ_n 1/n E[(S_n^+)^j]` and `P(W = 0) = exp(-Σ_n 1/n P(S_n > 0))`, where `S_n` is the sum of `n`
