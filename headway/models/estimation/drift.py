@@ -34,8 +34,6 @@ def cusum(scores: Array, allowance: float) -> Array:
     >>> cusum(np.array([-1.0, 2.0, 2.0, -3.0]), 0.5)
     array([0. , 1.5, 3. , 0. ])
     """
-    if not allowance >= 0.0:
-        raise ValueError("allowance must not be negative")
     walk = np.cumsum(np.asarray(scores, dtype=np.float64) - allowance, axis=-1)
     return np.asarray(walk - np.minimum(np.minimum.accumulate(walk, axis=-1), 0.0))
 
@@ -49,8 +47,6 @@ def first_alarm(scores: Array, allowance: float, threshold: float) -> Alarm | No
     >>> first_alarm(np.repeat([0.0, 1.5], [30, 10]), 0.5, 4.0)
     (34, 30)
     """
-    if not threshold > 0.0:
-        raise ValueError("threshold must be positive")
     slower = np.asarray(scores, dtype=np.float64)
     alarms = []
     for values in (slower, -slower):
@@ -79,8 +75,6 @@ def cusum_run_length(
     array([338.1, 8.3])
     """
     moved, slack, barrier = together(shift, allowance, threshold)
-    if not (np.all(slack >= 0.0) and np.all(barrier > 0.0) and np.all(np.isfinite(moved))):
-        raise ValueError("need a finite shift, allowance >= 0 and threshold > 0")
     up = _one_sided_run_length(moved - slack, barrier)
     if not two_sided:
         return up
@@ -158,10 +152,6 @@ def shift_since(
     """
     rows, duration = np.asarray(num_rows, dtype=float), np.asarray(duration_s, dtype=float)
     mean = fixed_s + per_row_s * rows
-    if rows.size == 0 or not (np.all(mean > 0.0) and np.all(duration > 0.0)):
-        raise ValueError("need at least one batch, with positive durations, measured and modelled")
-    if not (relative_noise > 0.0 and fixed_s >= 0.0 and per_row_s >= 0.0 and np.all(rows >= 0.0)):
-        raise ValueError("need relative_noise > 0 and neither rows nor the line negative")
     deviation = duration / mean - 1.0
     # Durations that have grown vary more as well.
     noise = relative_noise * max(1.0 + float(np.mean(deviation)), 1e-3)

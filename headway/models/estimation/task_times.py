@@ -109,15 +109,16 @@ def time_without_rows(
     """
     times_s = []
     for batch in batches:
-        if 0.0 < batch.task_s <= batch.usual_task_s and batch.rows <= 0.5 * batch.usual_rows:
-            extra_rows = batch.usual_rows - batch.rows
-            fixed_s = (
-                batch.task_s * batch.usual_rows - batch.usual_task_s * batch.rows
-            ) / extra_rows
-            times_s.append(max(fixed_s - per_partition_s * batch.readers, 0.1 * batch.task_s))
-        elif batch.task_s > batch.usual_task_s and batch.rows <= 0.5 * batch.usual_rows:
+        if batch.rows > 0.5 * batch.usual_rows:
+            continue
+        written_s = per_partition_s * batch.readers
+        if 0.0 < batch.task_s <= batch.usual_task_s:
+            line_s = batch.task_s * batch.usual_rows - batch.usual_task_s * batch.rows
+            fixed_s = line_s / (batch.usual_rows - batch.rows)
+            times_s.append(max(fixed_s - written_s, 0.1 * batch.task_s))
+        elif batch.task_s > batch.usual_task_s:
             # Slower than with rows: these cost almost nothing.
-            times_s.append(max(batch.usual_task_s - per_partition_s * batch.readers, 0.0))
+            times_s.append(max(batch.usual_task_s - written_s, 0.0))
     if not times_s or not (mean_s := float(np.median(times_s))) > 0:
         return None
     return mean_s, EMPTY_BATCH_SD_RATIO.value * mean_s

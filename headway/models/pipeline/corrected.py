@@ -66,8 +66,8 @@ def tuple_latency(pipeline: Pipeline) -> PipelineLatency:
 def window_latency(pipeline: Pipeline) -> PipelineLatency:
     r"""Latency of a windowed result, from the end of its window to the end of its finalizing.
 
-    Over all keys of all windows; ``inf`` if a part of the pipeline cannot keep up. The pipeline must
-    have ``finalizing``.
+    Over all keys of all windows; ``inf`` if a part of the pipeline cannot keep up. It must have
+    ``finalizing``.
 
     **(L13)** Windows: the last rows of each mapper are mapped at a random time in `A` and packed at
     a random time in `B_sh` after that; the law of the largest of `M_t` such sums follows by
