@@ -21,7 +21,7 @@ from headway.models.queues.random_walk import lognormal_third_central_s3
 from headway.models.queues.times import QueueTime, gamma_time, lognormal_time
 from headway.models.queues.wait import queue_wait
 from headway.models.real_time.shuffled_queue import shuffled_wait
-from headway.models.real_time.stages import RealTimeStage, required_slots, sustainable_rate_per_s
+from headway.models.real_time.stages import RealTimeStage, sustainable_rate_per_s
 
 _STEPS = 16384.0
 _RARE = 1e-6
@@ -58,7 +58,6 @@ def real_time_latency(
     rate_per_s: float,
     stages: Sequence[RealTimeStage],
     *,
-    num_slots: int,
     trigger_s: float = 300.0,
     gap_s: float = 0.0,
     flush_s: float = SHUFFLE_MAX_WAIT_S.value,
@@ -66,14 +65,12 @@ def real_time_latency(
 ) -> RealTimeLatency:
     r"""Latency of the rows of a query in Real-Time Mode (Spark 4.1 and later), by (N1) to (N7).
 
-    It is ``inf`` at the sustainable rate and above. Each slot is taken to have a core of its own.
+    It is ``inf`` at the sustainable rate and above. Each task has a slot with a core of its own.
 
     Parameters
     ----------
     rate_per_s : float, > 0, input rate of the query [rows/s]
     stages : sequence of RealTimeStage, stages in order; every row that leaves one enters the next
-    num_slots : int
-        Free slots of the cluster, at least one per task: else Spark would not start the query. [-]
     trigger_s : float, > 0, duration of a batch, the argument of the real-time trigger [s]
     gap_s : float, >= 0
         Time between two batches - commit, planning, start of tasks - in which nothing is read. [s]
@@ -84,11 +81,10 @@ def real_time_latency(
 
     >>> source = RealTimeStage(num_tasks=8, row_s=2e-4, row_cv=1.0)
     >>> counts = RealTimeStage(num_tasks=20, row_s=5e-4, row_cv=1.0)
-    >>> latency = real_time_latency(20000.0, [source, counts], num_slots=28)
+    >>> latency = real_time_latency(20000.0, [source, counts])
     >>> latency.mean_s, latency.utilization_ratio
     (0.029, (0.5, 0.5))
     """
-    _check(rate_per_s, stages, num_slots, flush_s, dispersion)
     capacity_per_s = sustainable_rate_per_s(stages, trigger_s=trigger_s, gap_s=gap_s)
     busy = tuple(stage.utilization_ratio(rate_per_s) for stage in stages)
     if rate_per_s >= capacity_per_s:
@@ -132,10 +128,6 @@ def gap_probability(utilization_ratio: float, trigger_s: float, gap_s: float) ->
     >>> gap_probability(0.5, 297.0, 3.0)
     0.02
     """
-    if not 0.0 <= utilization_ratio < 1.0:
-        raise ValueError(f"utilization_ratio must lie in 0..1, without 1, got {utilization_ratio}")
-    if not (0.0 < trigger_s < np.inf and 0.0 <= gap_s < np.inf):
-        raise ValueError("need trigger_s > 0 and gap_s >= 0")
     return min(gap_s / ((1.0 - utilization_ratio) * (trigger_s + gap_s)), 1.0)
 
 
@@ -296,20 +288,3 @@ def _mixture(laws: list[tuple[float, LatticeLaw]]) -> LatticeLaw:
         first = law.lowest_index - lowest
         mass[first : first + len(law.probability)] += share * law.probability
     return LatticeLaw(step_s=laws[0][1].step_s, lowest_index=lowest, probability=mass / mass.sum())
-
-
-def _check(
-    rate_per_s: float,
-    stages: Sequence[RealTimeStage],
-    num_slots: int,
-    flush_s: float,
-    dispersion: float,
-) -> None:
-    if not (0.0 < rate_per_s < np.inf and 0.0 <= flush_s < np.inf and 0.0 < dispersion < np.inf):
-        raise ValueError("need rate_per_s > 0, flush_s >= 0 and dispersion > 0")
-    num_required = required_slots(stages)
-    if num_slots < num_required:
-        raise ValueError(
-            f"the query needs {num_required} slots at once, one for each task of all its stages, "
-            f"and there are {num_slots}: take more cores, or fewer partitions"
-        )

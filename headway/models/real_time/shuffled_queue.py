@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from headway.models.arrays import Array
@@ -22,9 +24,9 @@ def shuffled_wait(
     r"""Work that is waiting at a task when a buffer of rows arrives.
 
     ``rate_per_s`` is that of the rows from all writers, each of which sends its own by a clock of
-    period ``period_s`` with a random phase, or one by one if that is 0. Service times are
-    lognormal, with a cv of 0 to 2. The wait is that of the first row of a buffer; ``inf`` if the
-    utilisation is 1 or more. It cannot be computed for a utilisation too close to 1.
+    period ``period_s``, above 0, with a random phase. Service times are lognormal, with a cv of 0
+    to 2. The wait is that of the first row of a buffer; ``inf`` if the utilisation is 1 or more. It
+    cannot be computed for a utilisation too close to 1.
 
     **(N6)** A buffer waits for the work of the other writers' buffers. In a time `t` before it
     arrives, they add work with mean `ρ t(M-1)/M`; its variance is that of Poisson rows plus
@@ -35,46 +37,33 @@ def shuffled_wait(
     increments; tends to (Q6) for many writers. A single writer is a clocked queue (Q10).
     `P(W > 0) ≤ ρ`.
 
-    Exact if rows are sent one by one (Q6).
-
-    >>> wait = shuffled_wait(800.0, 1e-3, 1.0, 1000, 0.0)
-    >>> float(wait.mean_s), float(wait.wait_prob)
-    (0.00400, 0.8)
     >>> float(shuffled_wait(800.0, 1e-3, 1.0, 8, 0.05).mean_s)
     0.0057
     """
-    if not (0.0 < rate_per_s < np.inf and 0.0 < service_s < np.inf and 0.0 <= service_cv <= 2.0):
-        raise ValueError("need rate_per_s > 0, service_s > 0 and service_cv in 0..2")
-    if num_writers < 1 or not 0.0 <= period_s < np.inf:
-        raise ValueError("need num_writers >= 1 and period_s >= 0")
     busy = rate_per_s * service_s
     if busy >= 1.0:
         return WaitMoments(np.array(np.inf), np.array(np.inf), np.array(1.0))
     square_s2 = service_s**2 * (1.0 + service_cv**2)
     cube_s3 = service_s**3 * (1.0 + service_cv**2) ** 3
-    if period_s == 0.0:
-        mean_s = rate_per_s * square_s2 / (2.0 * (1.0 - busy))
-        third_s2 = rate_per_s * cube_s3 / (3.0 * (1.0 - busy))
-        return WaitMoments(np.array(mean_s), np.array(mean_s**2 + third_s2), np.array(busy))
     work = _Work(rate_per_s, (service_s, square_s2, cube_s3), num_writers, period_s)
     return _alone(work) if num_writers == 1 else _among_others(work)
 
 
-class _Work:
+class _Work(NamedTuple):
     """Cumulants of the work that arrives before a buffer of a given writer."""
 
-    def __init__(
-        self,
-        rate_per_s: float,
-        service_moments: tuple[float, float, float],
-        num_writers: int,
-        period_s: float,
-    ) -> None:
-        self.rate_per_s, self.period_s = rate_per_s, period_s
-        self.num_writers = num_writers
-        self.moments = service_moments
-        self.rows = rate_per_s * period_s / num_writers
-        self.busy = rate_per_s * service_moments[0]
+    rate_per_s: float
+    moments: tuple[float, float, float]
+    num_writers: int
+    period_s: float
+
+    @property
+    def rows(self) -> float:
+        return self.rate_per_s * self.period_s / self.num_writers
+
+    @property
+    def busy(self) -> float:
+        return self.rate_per_s * self.moments[0]
 
     def surplus(self, time_s: Array) -> tuple[Array, Array, Array]:
         """Drift, standard deviation and third cumulant of work minus time."""
