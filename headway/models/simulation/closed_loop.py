@@ -149,12 +149,7 @@ class _Loop:
         random = np.random.default_rng(seed)
         self.job, self.trace, self.policy = job, trace, policy
         self.arrivals = CumulativeRows.drawn(
-            np.asarray(trace.edges_s, dtype=np.float64),
-            np.asarray(trace.rates_per_s, dtype=np.float64),
-            job.trigger_s,
-            job.dispersion,
-            1,
-            random,
+            trace.edges_s, trace.rates_per_s, job.trigger_s, job.dispersion, 1, random
         )
         self.rows: list[float] = self.arrivals.rows[:, 0].tolist()
         self.first_s, self.end_s = float(trace.edges_s[0]), float(trace.edges_s[-1])
@@ -295,8 +290,6 @@ class _Loop:
 
     def _executors_come(self, moment: float) -> None:
         self._count_cores(moment)
-        if not self.pending:
-            return
         still_pending = [available_s for available_s in self.pending if available_s > moment]
         if len(still_pending) < len(self.pending):
             self.alive += len(self.pending) - len(still_pending)
