@@ -23,8 +23,7 @@ def batch_spread(residuals: Sequence[Array], expected_s: Sequence[Array]) -> tup
 
     Parameters
     ----------
-    residuals : sequence of (n_k,) arrays
-        Measured over expected duration of the batches of each run, less one. [-]
+    residuals : sequence of (n_k,) arrays, measured over expected duration of each batch, less 1
     expected_s : sequence of (n_k,) arrays, > 0, expected durations [s]
 
     **(E48)** A batch that is expected to take `D` has the coefficient of variation
@@ -128,8 +127,7 @@ def noise_at_most(batch_ratio: float, num_free: float, probability: float) -> fl
     Parameters
     ----------
     batch_ratio : float, > 0, coefficient of variation as estimated
-    num_free : float, > 0
-        Batches that it was estimated from, less the means that were fitted to them. [-]
+    num_free : float, > 0, batches that it was estimated from, less the means fitted to them
     probability : float, in (0, 1), probability that the noise is larger
 
     **(A14)** Upper end of the noise: `c sqrt(ν/χ^2_α(ν))`, with the `α`-quantile of the chi-squared

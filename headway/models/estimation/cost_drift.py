@@ -25,11 +25,9 @@ def cost_factor(log_factor: float, duration_s: float, expected_s: float) -> floa
 
     Parameters
     ----------
-    log_factor : float
-        The previous one; 0 at the start. Its exponential multiplies every duration. [-]
+    log_factor : float, the previous one; 0 at the start
     duration_s : float, > 0
-    expected_s : float, > 0
-        How long it takes by the profile, for its rows, setting and age of the JVM. [s]
+    expected_s : float, > 0, by the profile, for its rows, setting and age of the JVM [s]
 
     **(A4)** Cost factor: `f = e^x` with `x_k = x_(k-1) + w(ln(D/E[D]) - x_(k-1))`, `w = 0.03`
     (Roberts 1959, doi:10.1080/00401706.1959.10489860). Of the noise `c` of a batch,
@@ -58,8 +56,7 @@ def level_error_ratio(
     spread_ratio : float, >= 0, spread of one more run at the setting asked about, by (P2)
     num_batches : int, >= 0, batches that the factor was learned from
     num_at_setting : int, 0 to num_batches, the last of them, which ran at the setting asked about
-    seen_spread_ratio : float, optional
-        The same spread for batches as large as those seen; ``spread_ratio`` if not given. [-]
+    seen_spread_ratio : float, optional, the same for batches as large as those seen
 
     **(A15)** Uncertainty of the cost factor (A4) after `k` batches of a run, `j` of them in the
     configuration asked about. It consists of the part of the run's level that the factor has not
@@ -105,13 +102,9 @@ def drift_found(
 
     Parameters
     ----------
-    num_rows, duration_s : (n,) arrays
-        Batches of one run at one setting, in order of time. [rows, s]
-    fixed_s, per_row_s : float, >= 0
-        The line of the profile at that setting, positive for every batch. [s, s/row]
-    noise : DurationNoise
-        Of batches around their run, and of runs around the line: ``run_to_run_ratio`` is the spread
-        of (P2), including the error of the fit.
+    num_rows, duration_s : (n,) arrays, of batches of one run at one setting, in order of time
+    fixed_s, per_row_s : float, >= 0, line of the profile there, positive for every batch
+    noise : DurationNoise, whose ``run_to_run_ratio`` is the spread of (P2), fit included
     interval_s : float, > 0, time between two batches [s]
 
     **(A5)** Drift of costs: the scores of (E23), from which the level of the run and lasting noise
@@ -159,8 +152,6 @@ def batches_to_find(
     ----------
     ratio : float, > 0, durations after the drift over those before
     expected_s : float, > 0
-    noise, interval_s
-        As in `drift_found`.
     num_before : int, >= 0, batches of the run that were seen before the drift: they show its level
     num_after : int, >= 1, batches after which it counts as not found
 

@@ -139,8 +139,7 @@ def relative_huber(terms: Array, y: Array, weights: Array, prior: Prior | None =
     ----------
     terms : (n, k) array, one column per coefficient
     y, weights : (n,) arrays, ``y > 0``; with a prior, the weights of a run sum to 1
-    prior : Prior, optional
-        Pulls coefficients towards prior values, the more the less the data determine them.
+    prior : Prior, optional, pulls coefficients, the more the less the data determine them
 
     **(E3)** Coefficients `θ ≥ 0` minimise `Σ_i w_i h(y_i/x_iᵀ θ-1)`, where `h` is Huber's function
     with the bend at 1.345 spreads, and the spread is 1.4826 median absolute residuals. Solved by
@@ -259,11 +258,9 @@ def drift_exponent(
 
     Parameters
     ----------
-    log_ratio, log_age : (n,) arrays
-        Of each batch: logarithm of observed over modelled duration, and of the age.
+    log_ratio, log_age : (n,) arrays, logarithms of observed over modelled duration, and of age
     run : (n,) array of int, which run each batch belongs to
-    is_fresh : (m,) array of bool
-        Of each run, in the order of their numbers: whether it began in a fresh JVM.
+    is_fresh : (m,) array of bool, of each run by its number: whether it began in a fresh JVM
 
     **(E6)** Durations fall with the age of the JVM, `D ∝ age^(-γ)`. `γ` is estimated from
     logarithms with an effect per run. The evidence within runs, `Σ(x̃ỹ)/s^2` with deviations from
@@ -301,8 +298,7 @@ def driver_drift_exponent(log_driver: Array, log_age: Array) -> float:
 
     Parameters
     ----------
-    log_driver, log_age : (m,) arrays
-        Of each run: logarithm of the mean time of the driver in a batch, and of the age.
+    log_driver, log_age : (m,) arrays, of each run: logarithms of the driver's mean time and age
 
     **(E35)** Drift of the driver: planning, bookkeeping and job submission run a few times per
     batch, and are compiled long after the loops of the tasks. In addition to (E6), their time is

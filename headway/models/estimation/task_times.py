@@ -36,8 +36,7 @@ def task_spread_ratio(sd_ratios: Array, num_tasks: Array, weights: Array) -> flo
 
     Parameters
     ----------
-    sd_ratios : (n,) array, >= 0
-        Sample standard deviation over mean of the task times of each batch. [-]
+    sd_ratios : (n,) array, >= 0, sample deviation over mean of the task times of each batch
     num_tasks : (n,) array of int, >= 2, number of tasks that each of them is from
     weights : (n,) array, >= 0, not all 0
 
@@ -88,8 +87,7 @@ def time_without_rows(
     Parameters
     ----------
     batches : sequence of AlmostEmpty
-    per_partition_s : float, >= 0
-        Time of a task per reader that it writes for; 0 if that is part of the fixed time. [s]
+    per_partition_s : float, >= 0, per reader that a task writes for; 0 if in the fixed time [s]
 
     **(E32)** The first batch of a query reads nothing, or what arrived in its first moments, but
     runs all its stages: its tasks take little more than `t_0 + t_2 P` of (T2). With `t` and `x` the
@@ -131,14 +129,10 @@ def handover_s(
 
     Parameters
     ----------
-    span_s : (n,) array, > 0
-        From the first launch to the last finish of the stage in each batch. [s]
-    task_mean_s : (n,) array, > 0
-        Mean time of its tasks, from launch to finish as the driver saw them. [s]
-    waves : (n,) array, >= 1
-        Makespan of unit tasks on the slots (M1)-(M5); those of at most 1.5 are not used. [-]
-    most_s : (n,) array, >= 0
-        Time of a task outside of its run, of which the handover is a part. [s]
+    span_s : (n,) array, > 0, from the stage's first launch to its last finish in a batch [s]
+    task_mean_s : (n,) array, > 0, mean time of its tasks, as the driver saw them [s]
+    waves : (n,) array, >= 1, makespan of unit tasks (M1)-(M5); those up to 1.5 are not used
+    most_s : (n,) array, >= 0, time of a task outside of its run, the handover included [s]
     weights : (n,) array, >= 0
 
     **(E28)** Handover: a slot is free when its executor reports it, but the task counts until the

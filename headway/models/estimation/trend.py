@@ -55,8 +55,7 @@ def trend_of(at_s: Array, values: Array) -> Trend:
     Parameters
     ----------
     at_s : (n,) array, times of the values, rising [s]
-    values : (n,) array
-        Values, e.g. durations of batches over those that a model expects of their rows.
+    values : (n,) array, e.g. durations of batches over those expected of their rows
 
     **(E45)** Growth of a job. The batches are divided into `k = min(n, 20)` blocks of equally many
     consecutive ones, which evens out what lasts for a few batches. With `m_i` the medians of the

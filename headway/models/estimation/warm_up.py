@@ -71,9 +71,7 @@ def slower_start_length(log_ratio: Array, tolerance: Array) -> int:
 
     Parameters
     ----------
-    log_ratio : (n,) array
-        Logarithm of the duration of each batch over what a model expects of its rows, in order of
-        time. [-]
+    log_ratio : (n,) array, logarithms of measured over expected durations, in order of time
     tolerance : (n,) array, >= 0, how far the model may be off at these rows
 
     >>> ratios = np.log(np.array([3.0, 1.5] + 10 * [1.0, 1.01]))

@@ -173,8 +173,7 @@ def operator_latency(
     Parameters
     ----------
     operator : Operator, one of ``pipeline.operators``
-    num_busy : float, > 0
-        Workers that are busy with it, e.g. from `pipeline_allocation`.
+    num_busy : float, > 0, workers busy with it, e.g. from `pipeline_allocation`
 
     >>> parse = Operator(name="parse", type="stateless", cost_s=1e-5)
     >>> chain = OrderedPipeline(num_workers=4, operators=(parse,))

@@ -51,9 +51,7 @@ def placed_keys(shares: Array, shuffle_partitions: int) -> tuple[NDArray[np.int6
 
     Parameters
     ----------
-    shares : (k,) array, >= 0
-        Share of the rows of each key to be placed, with a sum of at most 1. The remaining share is
-        spread evenly over the partitions.
+    shares : (k,) array, >= 0, of the rows, at most 1 together; the rest is spread evenly
     shuffle_partitions : int, >= 1
 
     **(K8)** Placed keys: heaviest first, each to the least loaded partition. The fullest partition

@@ -147,9 +147,7 @@ def latency_floor_s(shortest: Pipeline, longest: Pipeline, *, quantile: float | 
 
     Parameters
     ----------
-    shortest, longest : Pipeline
-        One pipeline at the shortest and at the longest shuffle and poll period of the range,
-        otherwise equal.
+    shortest, longest : Pipeline, alike but for the shortest and longest periods of the range
     quantile : float or None, 0 < quantile < 1; None is the mean
 
     **(L15)** Lower bound over `B_sh` and `B_ch` in ranges: the busy shares of (L1) fall with both

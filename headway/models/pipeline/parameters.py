@@ -316,12 +316,10 @@ def two_group_update(
 
     Parameters
     ----------
-    in_memory_s, on_disk_s : float or (n,) array, > 0
-        Update of a row whose key is in memory, and of one whose key is on disk. [s/row]
+    in_memory_s, on_disk_s : float or (n,) array, > 0, update of a row with its key there [s/row]
     disk_share : float or (n,) array, 0 to 1, share of rows whose key is on disk
     rows : float or (n,) array, > 0, rows of a fetched batch
-    noise_cv : float or (n,) array, >= 0
-        Noise of the time of a batch, relative to it, in addition to that of the groups.
+    noise_cv : float or (n,) array, >= 0, of the time of a batch, without that of the groups
 
     **(L14)** A share `d` of the rows has its key on disk (VLDB'15, 4), so the mean update time is
     `u_r = (1-d)c_m + d c_d`. The number of these rows in a batch of `n` is binomial, which adds

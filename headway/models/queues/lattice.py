@@ -213,9 +213,7 @@ def smooth_quantile_s(law: LatticeLaw | None, q: Numeric) -> Array:
 
     Parameters
     ----------
-    law : LatticeLaw or None
-        On a lattice, of a time that has a density; None, with quantiles ``inf``, if the time is
-        unbounded.
+    law : LatticeLaw or None, of a time with a density; None, with quantiles ``inf``, if unbounded
     q : float or (n,) array, 0 < q < 1
 
     **(V5)** Quantiles: the mass of each lattice time is spread evenly over its step. There are no

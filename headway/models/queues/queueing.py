@@ -44,12 +44,10 @@ def qna_wait(
     Parameters
     ----------
     interarrival_s : float or (n,) array, > 0, mean time between arrivals [s]
-    interarrival_scv : float or (n,) array, >= 0
-        Its squared coefficient of variation; 0.8 to 1.5, see Notes. [-]
+    interarrival_scv : float or (n,) array, >= 0, its squared variation; meant for 0.8 to 1.5
     service_s : float or (n,) array, > 0, mean service time [s]
     service_scv : float or (n,) array, >= 0, its squared coefficient of variation
-    service_third_ratio : float or (n,) array, >= (1 + service_scv)^2
-        Third moment of the service time over the cube of its mean; no law has a lower one. [-]
+    service_third_ratio : float or (n,) array, third moment over cubed mean, >= (1+service_scv)^2
 
     **(Q5)** QNA, Whitt (1983, doi:10.1002/j.1538-7305.1983.tb03204.x): the mean is `V` of (Q2),
     multiplied if `c_A ≤ 1` by the factor `exp(-(2(1-ρ)(1-c_A^2)^2)/(3 ρ(c_A^2+c_S^2)) )` of Kraemer
@@ -104,8 +102,7 @@ def pollaczek_khinchine_wait(
     ----------
     interarrival_s : float or (n,) array, > 0, mean time between arrivals [s]
     service_s : float or (n,) array, > 0
-    service_second_moment_s2, service_third_moment_s3 : float or (n,) array, > 0
-        Moments of the service time about zero; the second is at least ``service_s**2``.
+    service_second_moment_s2, service_third_moment_s3 : float or (n,) array, > 0, about zero
 
     **(Q6)** Pollaczek-Khinchine, Poisson arrivals: `E[W] = E[S^2]/2(E[A]-E[S])`,
     `Var W = E[W]^2 + E[S^3]/3(E[A]-E[S])`, `P(W > 0) = ρ`. Exact.
@@ -184,8 +181,7 @@ def lindley_waits_s(interarrival_s: Array, service_s: Array) -> Array:
 
     Parameters
     ----------
-    interarrival_s : (n,) array, >= 0
-        Time from the arrival of each job to that of the next one; 0 within a bulk. [s]
+    interarrival_s : (n,) array, >= 0, from a job's arrival to the next one; 0 within a bulk [s]
     service_s : (n,) array, >= 0
 
     **(Q18)** Simulation: `W_(k+1) = (W_k+S_k-A_k)^+` (Lindley 1952, doi:10.1017/S0305004100027638),

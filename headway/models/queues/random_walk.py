@@ -70,8 +70,7 @@ def queue_increment(
     ----------
     interarrival_s, service_s : float or (n,) array, > 0
     interarrival_variance_s2, service_variance_s2 : float or (n,) array, >= 0
-    interarrival_third_central_s3, service_third_central_s3 : float or (n,) array
-        Third central moments; that of a clock is 0, as is its variance.
+    interarrival_third_central_s3, service_third_central_s3 : float or (n,) array; 0 of a clock
 
     **(Q7)** The increment `U = S - A` has mean `-m`, variance `κ_2 = Var S + Var A` and third
     cumulant `κ_3 = μ_3(S) - μ_3(A)`. Further, `β = m/sqrt(κ_2)` and `g = κ_3/κ_2^(3/2)`. The third
@@ -120,8 +119,7 @@ def positive_parts(drift: Array, sd: Array, third: Array) -> tuple[Array, Array,
     ----------
     drift : (n,) array, the negative of the mean, any unit
     sd : (n,) array, > 0, standard deviation, unit of ``drift``
-    third : (n,) array
-        Third cumulant, unit of ``drift`` to the third; a gamma is reflected if it is negative.
+    third : (n,) array, third cumulant; a gamma is reflected if it is negative
 
     >>> _, first, _ = positive_parts(np.array([0.0, 0.5]), np.ones(2), np.array([0.0, 2.0]))
     >>> first
@@ -174,9 +172,7 @@ def spitzer_terms(num_exact: int, last: float, nodes: Array, weights: Array) -> 
     Parameters
     ----------
     num_exact : int, >= 1, terms that are summed one by one
-    last : float
-        Number from which terms are negligible; if it is among the exact ones, there is no
-        quadrature. [-]
+    last : float, number from which terms are negligible; up to ``num_exact`` without quadrature
     nodes, weights : (k,) arrays, Gauss-Legendre on -1..1, for the remaining terms
 
     >>> from headway.models.laws.distributions import gauss_legendre

@@ -133,8 +133,7 @@ def ranked(
 
     Parameters
     ----------
-    policy, states, now_s, memory_is_short
-        As in `grant_order`.
+    policy, states, now_s, memory_is_short : as in `grant_order`
 
     >>> later = QueryState(name="later", ready_s=9.0, oldest_unread_s=0.0, last_grant=0,
     ...                    duration_s=0.2, pair_s=0.4)

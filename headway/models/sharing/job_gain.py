@@ -57,16 +57,12 @@ def sharing_gain(
 
     Parameters
     ----------
-    profile : JobProfile
-        The direct query. It counts the windows of its own plan, which may differ from ``windows``.
+    profile : JobProfile, the direct query, which may count other windows than ``windows``
     configuration : Configuration, slots, shuffle partitions and trigger
-    windows : WindowSet
-        The windows to count. Costs per copy and state row are assumed to be the same for them.
+    windows : WindowSet, to count, at the same costs per copy and state row
     rate_per_s : float, optional, as profiled by default [rows/s]
-    num_keys : float, optional
-        Keys of the stream; by default they grow with the rows as in the profile.
-    queries : mapping of str to WindowSet, optional
-        The queries that count these windows today, by name, each with its own windows.
+    num_keys : float, optional, of the stream; by default they grow with the rows as profiled
+    queries : mapping of str to WindowSet, optional, those that count these windows today, by name
 
     Notes
     -----
@@ -115,8 +111,7 @@ def sharing_ways(
 
     Parameters
     ----------
-    profile, configuration, windows, rate_per_s
-        As in :func:`sharing_gain`.
+    profile, configuration, windows, rate_per_s : as in :func:`sharing_gain`
 
     Notes
     -----

@@ -106,13 +106,11 @@ def simulate_gate(
     Parameters
     ----------
     works : sequence of QueryWork, a trigger of a millisecond or less is as fast as possible
-    policy : Policy or None
-        Chooses the next query; None starts every query at its trigger, as Spark does.
+    policy : Policy or None, chooses the next query; None starts each at its trigger, as Spark does
     cores : float, > 0, of all executors
     at_once : int, >= 1, batches that may run at the same time; without a policy there is no limit
     length_s, warm_up_s : float, simulated time, and the initial part of it that is not evaluated
-    offsets_s : sequence of float, or None
-        Offsets of each query's triggers from the grid, for the policy ``stagger``.
+    offsets_s : sequence of float, or None, of each query's triggers, for the policy ``stagger``
 
     **(S7)** Gate: batches of several queries share the cores evenly. Each has driver work before
     and after, which takes one of the same cores in local mode. A batch reads the rows that have

@@ -52,8 +52,7 @@ def simulate_scheduler(
     ----------
     pipeline : OrderedPipeline, a source without a rate never runs dry
     most_workers : (k,) sequence, > 0, workers that each operator can use
-    num_tuples : int, >= 1000
-        Tuples of the source that the pipeline could process in the simulated time.
+    num_tuples : int, >= 1000, of the source, that could be processed in the simulated time
 
     **(S10)** A free worker requests an operator that has input and fewer workers than it can use,
     takes a slice of its input, and passes on the outputs at the end of the slice, in order. Slices
