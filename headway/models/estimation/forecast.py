@@ -95,26 +95,16 @@ def error_spread(errors: Sequence[float]) -> float:
 class RateForecast:
     """Bins of arrivals, and the errors of the forecasts that were made of them."""
 
-    rates_per_s: tuple[float, ...] = ()
-    """Rates of closed bins since the last jump, oldest first. [rows/s]"""
-    errors: tuple[float, ...] = ()
-    """Errors of the forecasts in use: logarithms of rate over forecast. [-]"""
-    window_errors: tuple[tuple[float, ...], ...] = ((), (), ())
-    """Absolute errors of the means over 8, 30 and 120 bins, 5 bins ahead. [rows/s]"""
-    num_outside: int = 0
-    """Bins in a row beyond the band; negative below it."""
-    num_bins: int = 0
-    """Number of all closed bins."""
-    jumped_at_bin: int = -1
-    """Number of the bin in which the last jump was certain; -1 without one."""
-    seen_s: float = math.nan
-    """When arrivals were last counted. [s]"""
-    seen_rows: float = 0.0
-    """The count then. [rows]"""
-    bin_s: float = math.nan
-    """Start of the open bin. [s]"""
-    bin_rows: float = 0.0
-    """The count at that time. [rows]"""
+    rates_per_s: tuple[float, ...] = ()  # Of closed bins since the last jump, oldest first.
+    errors: tuple[float, ...] = ()  # Of forecasts in use: logarithms of rate over forecast. [-]
+    window_errors: tuple[tuple[float, ...], ...] = ((), (), ())  # Of means over 8, 30, 120 bins.
+    num_outside: int = 0  # Bins in a row beyond the band; negative below it.
+    num_bins: int = 0  # Number of all closed bins.
+    jumped_at_bin: int = -1  # Number of the bin in which the last jump was certain; -1 without one.
+    seen_s: float = math.nan  # When arrivals were last counted. [s]
+    seen_rows: float = 0.0  # The count then. [rows]
+    bin_s: float = math.nan  # Start of the open bin. [s]
+    bin_rows: float = 0.0  # The count at that time. [rows]
 
     @property
     def is_known(self) -> bool:

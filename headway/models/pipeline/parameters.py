@@ -27,26 +27,16 @@ def _require_numbers(noun: object, *may_be_zero: str) -> None:
 class PipelineJob:
     """Costs of a map and a reduce function, in seconds on a dedicated core, and bytes."""
 
-    map_per_row_s: Numeric
-    """Map function on one input row, > 0. [s/row]"""
-    reduce_per_row_s: Numeric
-    """Update function on one row of map output, > 0. [s/row]"""
-    outputs_per_row: Numeric
-    """Rows of map output per input row, > 0. [-]"""
-    input_row_bytes: Numeric
-    """Input row on the network, >= 0. [B]"""
-    shuffle_row_bytes: Numeric
-    """Row of map output on disk and network, >= 0. [B]"""
-    shuffle_fixed_s: Numeric
-    """Mapper's work to pack one shuffle batch, for all reducers, beyond its rows, >= 0. [s]"""
-    fetch_fixed_s: Numeric
-    """Reducer's work per poll, >= 0. [s]"""
-    batch_fixed_s: Numeric
-    """Reducer's work per fetched batch beyond its rows, >= 0. [s]"""
-    map_cv: Numeric
-    """Noise of the map time of an input batch, relative to it, >= 0. [-]"""
-    reduce_cv: Numeric
-    """Noise of the reduce time of a fetched batch, relative to it, >= 0. [-]"""
+    map_per_row_s: Numeric  # Map function on one input row, > 0. [s/row]
+    reduce_per_row_s: Numeric  # Update function on one row of map output, > 0. [s/row]
+    outputs_per_row: Numeric  # Rows of map output per input row, > 0. [-]
+    input_row_bytes: Numeric  # Input row on the network, >= 0. [B]
+    shuffle_row_bytes: Numeric  # Row of map output on disk and network, >= 0. [B]
+    shuffle_fixed_s: Numeric  # Mapper's work to pack a shuffle batch, beyond its rows, >= 0. [s]
+    fetch_fixed_s: Numeric  # Reducer's work per poll, >= 0. [s]
+    batch_fixed_s: Numeric  # Reducer's work per fetched batch beyond its rows, >= 0. [s]
+    map_cv: Numeric  # Noise of the map time of an input batch, relative to it, >= 0. [-]
+    reduce_cv: Numeric  # Noise of the reduce time of a fetched batch, relative to it, >= 0. [-]
 
     def __post_init__(self) -> None:
         _require_numbers(
@@ -60,18 +50,12 @@ class PipelineJob:
 class PipelineNodes:
     """Hardware of a node (all nodes are equal) and of the link out of a distributor."""
 
-    num_cores: Numeric
-    """Cores of a node, > 0. [-]"""
-    link_bytes_per_s: Numeric
-    """Network link into a node, shared by its reducers, > 0. [B/s]"""
-    stream_bytes_per_s: Numeric
-    """Maximum rate at which one reducer can fetch, > 0. [B/s]"""
-    disk_bytes_per_s: Numeric
-    """Writing to the disk of a node, shared by its mappers, > 0. [B/s]"""
-    disk_write_s: Numeric
-    """Fixed time of a write, >= 0. [s]"""
-    distributor_bytes_per_s: Numeric
-    """Network link out of a distributor, > 0. [B/s]"""
+    num_cores: Numeric  # Cores of a node, > 0. [-]
+    link_bytes_per_s: Numeric  # Network link into a node, shared by its reducers, > 0. [B/s]
+    stream_bytes_per_s: Numeric  # Maximum rate at which one reducer can fetch, > 0. [B/s]
+    disk_bytes_per_s: Numeric  # Writing to the disk of a node, shared by its mappers, > 0. [B/s]
+    disk_write_s: Numeric  # Fixed time of a write, >= 0. [s]
+    distributor_bytes_per_s: Numeric  # Network link out of a distributor, > 0. [B/s]
 
     def __post_init__(self) -> None:
         _require_numbers(self, "disk_write_s")
@@ -81,20 +65,13 @@ class PipelineNodes:
 class PipelineSetting:
     """Settings: degrees of parallelism and granularity of batches."""
 
-    num_nodes: Numeric
-    """S, whole. [-]"""
-    mappers_per_node: Numeric
-    """M, whole. [-]"""
-    reducers_per_node: Numeric
-    """R, whole. [-]"""
-    num_distributors: Numeric
-    """Distributors; each hands its batches to the mappers in turn, whole. [-]"""
-    input_period_s: Numeric
-    """B_in: a distributor packs a batch this often, > 0. [s]"""
-    shuffle_period_s: Numeric
-    """B_sh: a mapper packs a shuffle batch this often, > 0. [s]"""
-    poll_period_s: Numeric
-    """B_ch: a reducer requests shuffle batches this often, > 0. [s]"""
+    num_nodes: Numeric  # S, whole. [-]
+    mappers_per_node: Numeric  # M, whole. [-]
+    reducers_per_node: Numeric  # R, whole. [-]
+    num_distributors: Numeric  # Each hands its batches to the mappers in turn; whole. [-]
+    input_period_s: Numeric  # B_in: a distributor packs a batch this often, > 0. [s]
+    shuffle_period_s: Numeric  # B_sh: a mapper packs a shuffle batch this often, > 0. [s]
+    poll_period_s: Numeric  # B_ch: a reducer requests shuffle batches this often, > 0. [s]
 
     def __post_init__(self) -> None:
         _require_numbers(self)
@@ -108,12 +85,9 @@ class PipelineSetting:
 class Finalizing:
     """The finalize function of a windowed job, run for each key when a window is complete."""
 
-    num_keys: Numeric
-    """Keys of a window at one reducer, >= 1. [-]"""
-    per_key_s: Numeric
-    """Time of a core per key, > 0. [s]"""
-    slide_s: Numeric
-    """Time between two window ends, > 0. [s]"""
+    num_keys: Numeric  # Keys of a window at one reducer, >= 1. [-]
+    per_key_s: Numeric  # Time of a core per key, > 0. [s]
+    slide_s: Numeric  # Time between two window ends, > 0. [s]
 
     def __post_init__(self) -> None:
         _require_numbers(self)
@@ -138,12 +112,9 @@ class Pipeline:
     job: PipelineJob
     nodes: PipelineNodes
     setting: PipelineSetting
-    rate_per_s: Numeric
-    """Input rows of all distributors together, > 0. [rows/s]"""
-    dispersion: Numeric
-    """Variance over mean of the rows of an input batch, >= 0; 1 is Poisson. [-]"""
-    finalizing: Finalizing | None = None
-    """For windowed jobs; its work takes time of the reducers."""
+    rate_per_s: Numeric  # Input rows of all distributors together, > 0. [rows/s]
+    dispersion: Numeric  # Variance over mean of the rows of an input batch, >= 0; 1 is Poisson. [-]
+    finalizing: Finalizing | None = None  # For windowed jobs; its work takes time of the reducers.
 
     def __post_init__(self) -> None:
         rate, dispersion = np.asarray(self.rate_per_s), np.asarray(self.dispersion)
@@ -159,48 +130,27 @@ class PipelineLoads(NamedTuple):
     ``stable`` is false if a thread's own resource is overloaded.
     """
 
-    num_mappers: Array
-    """On all nodes. [-]"""
-    num_reducers: Array
-    """On all nodes. [-]"""
-    map_period_s: Array
-    """Time between input batches of one mapper. [s]"""
-    input_transfer_s: Array
-    """Transfer of an input batch through the link of its distributor. [s]"""
-    input_transfer_busy: Array
-    """Share of time that this link is busy. [-]"""
-    map_s: Array
-    """Map function on one input batch. [s]"""
-    map_busy: Array
-    """Share of time that a mapper is busy, packing included. [-]"""
-    write_s: Array
-    """Writing a shuffle batch of a mapper, for all reducers, to disk. [s]"""
-    disk_busy: Array
-    """Share of time that a disk writes. [-]"""
-    batches_per_poll: Array
-    """Shuffle batches that a poll finds on average, over all mappers. [-]"""
-    fetch_s: Array
-    """Transfer of one of them through the network, at the rate of a stream. [s]"""
-    fetch_busy: Array
-    """Share of time that a reducer fetches. [-]"""
-    streams_per_link: Array
-    """Streams that fill the link of a node. [-]"""
-    reduce_rows_s: Array
-    """Update function on the rows of one fetched batch. [s]"""
-    reduce_s: Array
-    """The same with the fixed work per batch. [s]"""
-    poll_fixed_s: Array
-    """Fixed work per poll. [s]"""
-    update_busy: Array
-    """Share of time that a reducer updates or polls. [-]"""
-    reduce_busy: Array
-    """The same, with finalizing. [-]"""
-    input_rows_scv: Array
-    """Squared variation of the rows of an input batch. [-]"""
-    shuffle_rows_scv: Array
-    """Squared variation of the rows of a shuffle batch. [-]"""
-    stable: NDArray[np.bool_]
-    """Whether every thread and resource, considered alone, has time left. [-]"""
+    num_mappers: Array  # On all nodes. [-]
+    num_reducers: Array  # On all nodes. [-]
+    map_period_s: Array  # Time between input batches of one mapper. [s]
+    input_transfer_s: Array  # Transfer of an input batch through the link of its distributor. [s]
+    input_transfer_busy: Array  # Share of time that this link is busy. [-]
+    map_s: Array  # Map function on one input batch. [s]
+    map_busy: Array  # Share of time that a mapper is busy, packing included. [-]
+    write_s: Array  # Writing a shuffle batch of a mapper, for all reducers, to disk. [s]
+    disk_busy: Array  # Share of time that a disk writes. [-]
+    batches_per_poll: Array  # Shuffle batches that a poll finds on average, over all mappers. [-]
+    fetch_s: Array  # Transfer of one of them through the network, at the rate of a stream. [s]
+    fetch_busy: Array  # Share of time that a reducer fetches. [-]
+    streams_per_link: Array  # Streams that fill the link of a node. [-]
+    reduce_rows_s: Array  # Update function on the rows of one fetched batch. [s]
+    reduce_s: Array  # The same with the fixed work per batch. [s]
+    poll_fixed_s: Array  # Fixed work per poll. [s]
+    update_busy: Array  # Share of time that a reducer updates or polls. [-]
+    reduce_busy: Array  # The same, with finalizing. [-]
+    input_rows_scv: Array  # Squared variation of the rows of an input batch. [-]
+    shuffle_rows_scv: Array  # Squared variation of the rows of a shuffle batch. [-]
+    stable: NDArray[np.bool_]  # Whether each thread and resource, taken alone, has time left. [-]
 
 
 def pipeline_loads(pipeline: Pipeline) -> PipelineLoads:

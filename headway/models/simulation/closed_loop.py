@@ -33,30 +33,18 @@ class Sight(NamedTuple):
     """What a policy can observe at a time; sums count from the start of the trace."""
 
     at_s: float
-    executors: int
-    """Requested executors."""
-    num_pending: int
-    """Requested executors that are not yet available."""
-    asked_s: float
-    """When the source was last queried for its offsets. [s]"""
-    asked_rows: float
-    """Rows that had arrived at that time. [rows]"""
-    arrived_rows: float
-    """Rows that have arrived by now, known only to a source with metrics of its own. [rows]"""
-    processed_rows: float
-    """Processed rows; those of a running batch in proportion to its time. [rows]"""
-    backlog_rows: float
-    """Rows that the last started batch has left. [rows]"""
-    busy_s: float
-    """Time during which a batch ran. [s]"""
-    cpu_s: float
-    """Core seconds that tasks used. [s]"""
-    core_s: float
-    """Core seconds that executors had. [s]"""
-    silent_s: float
-    """How long the current batch has been running; 0 between batches. [s]"""
-    batch: tuple[float, float, float] | None
-    """Rows, duration and late rows of the batch that has just ended. [rows, s, rows]"""
+    executors: int  # Requested executors.
+    num_pending: int  # Requested executors that are not yet available.
+    asked_s: float  # When the source was last queried for its offsets. [s]
+    asked_rows: float  # Rows that had arrived at that time. [rows]
+    arrived_rows: float  # By now; known only to a source with metrics of its own. [rows]
+    processed_rows: float  # Those of a running batch in proportion to its time. [rows]
+    backlog_rows: float  # Rows that the last started batch has left. [rows]
+    busy_s: float  # Time during which a batch ran. [s]
+    cpu_s: float  # Core seconds that tasks used. [s]
+    core_s: float  # Core seconds that executors had. [s]
+    silent_s: float  # How long the current batch has been running; 0 between batches. [s]
+    batch: tuple[float, float, float] | None  # That has just ended: its rows, time [s], late rows.
 
 
 class Policy(Protocol):

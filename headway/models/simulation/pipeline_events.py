@@ -28,20 +28,13 @@ _Job: TypeAlias = tuple[_Work, int]  # with the number of a batch, a mapper or a
 class InputBatches(NamedTuple):
     """One element per batch, in the order of packing."""
 
-    packed_s: Array
-    """End of the input period whose rows it contains. [s]"""
-    num_rows: Array
-    """Its rows. [-]"""
-    sent_s: Array
-    """Start of its transfer. [s]"""
-    arrived_s: Array
-    """End of its transfer. [s]"""
-    mapper: NDArray[np.int64]
-    """Its destination."""
-    rows_before: Array
-    """Rows of the same mapper that arrive before it. [-]"""
-    map_work_s: Array
-    """Core time that it needs. [s]"""
+    packed_s: Array  # End of the input period whose rows it contains. [s]
+    num_rows: Array  # Its rows. [-]
+    sent_s: Array  # Start of its transfer. [s]
+    arrived_s: Array  # End of its transfer. [s]
+    mapper: NDArray[np.int64]  # Its destination.
+    rows_before: Array  # Rows of the same mapper that arrive before it. [-]
+    map_work_s: Array  # Core time that it needs. [s]
 
 
 def input_batches(pipeline: Pipeline, end_s: float, random: np.random.Generator) -> InputBatches:
