@@ -15,10 +15,8 @@ from headway.domain import Policy, QueryState
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryReading:
-    """State sizes of the queries that could run, when memory is checked."""
+    """How much state all queries together may have, and whether some of it is being freed."""
 
-    used_bytes: float
-    """State of all queries, >= 0."""
     limit_bytes: float
     """Limit from which memory is short, > 0."""
     relieving_since_s: float | None = None
@@ -32,7 +30,7 @@ class MemoryReading:
         theory.md (G7); Klink (SIGMOD 2021, 3.4): from when the limit is reached until half of the
         used memory is free or 3 s have passed.
 
-        >>> reading = MemoryReading(used_bytes=0.0, limit_bytes=800.0).later(900.0, 10.0)
+        >>> reading = MemoryReading(limit_bytes=800.0).later(900.0, 10.0)
         >>> reading.relieving_since_s, reading.used_then_bytes
         (10.0, 900.0)
         >>> [reading.later(used, 11.0).relieving_since_s for used in (500.0, 400.0)]
@@ -43,11 +41,10 @@ class MemoryReading:
             and now_s - self.relieving_since_s < MEMORY_LOOK_AHEAD_S.value
             and used_bytes > 0.5 * self.used_then_bytes
         ):
-            return replace(self, used_bytes=used_bytes)
-        reading = MemoryReading(used_bytes=used_bytes, limit_bytes=self.limit_bytes)
+            return self
         if used_bytes < self.limit_bytes:
-            return reading
-        return replace(reading, relieving_since_s=now_s, used_then_bytes=used_bytes)
+            return MemoryReading(limit_bytes=self.limit_bytes)
+        return replace(self, relieving_since_s=now_s, used_then_bytes=used_bytes)
 
 
 class WaitingQuery(NamedTuple):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TypeAlias
 
 from headway.domain.checks import require_not_negative
@@ -213,12 +213,9 @@ def break_even_keys(
     >>> round(break_even_keys(50_000, costs, keys, WindowSet.parse(["60s every 5s"])))
     1328
     """
-    one_key = BatchKeys(
-        batch_keys=1.0,
-        pane_keys=keys.pane_keys / keys.batch_keys if keys.batch_keys > 0 else 1.0,
-        batch_s=keys.batch_s,
-    )
-    no_keys = BatchKeys(batch_keys=0.0, pane_keys=0.0, batch_s=keys.batch_s)
+    pane_keys = keys.pane_keys / keys.batch_keys if keys.batch_keys > 0 else 1.0
+    one_key = replace(keys, batch_keys=1.0, pane_keys=pane_keys)
+    no_keys = replace(keys, batch_keys=0.0, pane_keys=0.0)
     without_s = panes_change_s(num_rows, costs, no_keys, windows)
     per_key_s = without_s - panes_change_s(num_rows, costs, one_key, windows)
     if without_s <= 0.0:

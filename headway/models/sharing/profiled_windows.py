@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from itertools import compress
 from typing import NamedTuple
 
 import numpy as np
@@ -253,14 +254,8 @@ def _second_stage_s(setting: WindowSetting) -> float:
 
 def _source_slope_s(setting: WindowSetting) -> float:
     """Wall time per row of the batch in the stages that read the source."""
-    num_rows = np.asarray(setting.num_rows)
-    return sum(
-        float(level.slope_at(num_rows))
-        for level, is_source in zip(
-            setting.model.levels, _are_sources(setting.profile), strict=True
-        )
-        if is_source
-    )
+    levels = compress(setting.model.levels, _are_sources(setting.profile))
+    return sum(float(level.slope_at(np.asarray(setting.num_rows))) for level in levels)
 
 
 def _state_row_s(setting: WindowSetting, measured_s: float | None) -> float:
