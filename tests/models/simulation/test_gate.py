@@ -9,8 +9,7 @@ import pytest
 
 from headway.domain import EventTimeLag, Policy, ScheduledQuery, Target, WindowGrid
 from headway.models.scheduling.stagger import stagger_offsets_s
-from headway.models.simulation.batch_parts import QueryWork
-from headway.models.simulation.gate import GateOutcome, simulate_gate
+from headway.models.simulation.gate import GateOutcome, QueryWork, simulate_gate
 
 FREE_RUNNING_S = 0.001
 
