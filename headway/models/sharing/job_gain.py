@@ -30,14 +30,19 @@ from headway.models.sharing.gain import (
     closing_share,
     windows_touched,
 )
-from headway.models.sharing.modes import mode_work, partition_deal
 from headway.models.sharing.profiled_windows import (
     WindowSetting,
     assumptions,
     cost_cases,
     setting_of,
 )
-from headway.models.sharing.way_costs import batch_change, cheapest_merges, ways_of
+from headway.models.sharing.way_costs import (
+    batch_change,
+    cheapest_merges,
+    mode_work,
+    partition_deal,
+    ways_of,
+)
 from headway.units import ms_to_s
 
 
