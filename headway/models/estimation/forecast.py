@@ -1,4 +1,4 @@
-"""The rate of a running query: what it is, what it will be, when it jumps, and its daily pattern."""
+"""The rate of a running query: what it is and will be, when it jumps, and its daily pattern."""
 
 from __future__ import annotations
 
