@@ -25,8 +25,8 @@ def shuffled_wait(
 
     ``rate_per_s`` is that of the rows from all writers, each of which sends its own by a clock of
     period ``period_s``, above 0, with a random phase. Service times are lognormal, with a cv of 0
-    to 2. The wait is that of the first row of a buffer; ``inf`` if the utilisation is 1 or more. It
-    cannot be computed for a utilisation too close to 1.
+    to 2. The wait is that of the first row of a buffer. It cannot be computed for a utilisation of
+    1 or more, or too close to it.
 
     **(N6)** A buffer waits for the work of the other writers' buffers. In a time `t` before it
     arrives, they add work with mean `ρ t(M-1)/M`; its variance is that of Poisson rows plus
@@ -40,9 +40,6 @@ def shuffled_wait(
     >>> float(shuffled_wait(800.0, 1e-3, 1.0, 8, 0.05).mean_s)
     0.0057
     """
-    busy = rate_per_s * service_s
-    if busy >= 1.0:
-        return WaitMoments(np.array(np.inf), np.array(np.inf), np.array(1.0))
     square_s2 = service_s**2 * (1.0 + service_cv**2)
     cube_s3 = service_s**3 * (1.0 + service_cv**2) ** 3
     work = _Work(rate_per_s, (service_s, square_s2, cube_s3), num_writers, period_s)
