@@ -234,14 +234,11 @@ def next_due_s(policy: Policy, states: Sequence[QueryState], now_s: float) -> fl
 
 
 def slack_s(state: QueryState) -> float:
-    r"""Latest start at which a query still meets its targets; minus the current time, its slack.
+    r"""Latest start at which a query meets its targets; minus the current time, its slack (G8).
 
     It is ``inf`` without targets. [s] If the window is already closed, one batch is left. Rows left
-    over by a rate limit need their own batches before that, one after another.
-
-    Notes
-    -----
-    theory.md (G8), after Klink (SIGMOD 2021), equation 1.
+    over by a rate limit need their own batches before that, one after another. After Klink (SIGMOD
+    2021), equation 1.
 
     >>> slack_s(QueryState(name="a", ready_s=0.0, oldest_unread_s=4.0, last_grant=0,
     ...                    duration_s=0.25, pair_s=0.5, closing_s=5.0, window_limit_s=2.0))

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import TypeAlias
 
-from headway.domain.checks import require_not_negative
-
 MOST_EDGES_ENUMERATED = 12
 
 
@@ -25,16 +23,6 @@ class OperatorGraph:
 
     attributes: tuple[frozenset[str], ...]
     edges: tuple[Edge, ...]
-
-    def __post_init__(self) -> None:
-        operators = range(len(self.attributes))
-        for source, target, rows in self.edges:
-            require_not_negative(f"edge {source}-{target}", rows=rows)
-            if source not in operators or target not in operators or source == target:
-                raise ValueError(
-                    f"edge {source}-{target}: expected two different operators of "
-                    f"{len(self.attributes)}"
-                )
 
 
 Component: TypeAlias = tuple[frozenset[int], frozenset[str]]
@@ -63,11 +51,7 @@ def fused(graph: OperatorGraph, score: Score) -> tuple[Component, ...]:
     """Components by greedy fusion: the edge with the best score first, until none can be fused.
 
     They are in the order of their first operators; among equal scores, the edge listed first is
-    taken.
-
-    Parameters
-    ----------
-    score : callable, :func:`rows_score` or :func:`attributes_score`
+    taken. ``score`` is :func:`rows_score` or :func:`attributes_score`.
 
     Notes
     -----

@@ -3,26 +3,20 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-from headway.domain.checks import require_not_negative
 from headway.domain.window_set import WindowSet
 from headway.units import ms_to_s
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchKeys:
-    """Distinct keys in a batch and in a pane, and the event time that a batch spans [s]."""
+    """Distinct keys in a batch and in a pane, and the event time that a batch spans, > 0 [s]."""
 
     batch_keys: float
     pane_keys: float
     batch_s: float
-
-    def __post_init__(self) -> None:
-        require_not_negative("keys", batch_keys=self.batch_keys, pane_keys=self.pane_keys)
-        if not 0.0 < self.batch_s < math.inf:
-            raise ValueError(f"batch_s is {self.batch_s}; expected a positive number of seconds")
 
 
 def windows_touched(windows: WindowSet, span_s: float) -> float:
@@ -106,9 +100,6 @@ class UnitCosts:
     log_read_s: float = 0.0
     log_row_s: float = 0.0
 
-    def __post_init__(self) -> None:
-        require_not_negative("costs", **asdict(self) | {"closing_row_s": self.closing_s})
-
     @property
     def closing_s(self) -> float:
         """Wall time of a state row that a pane writes when it closes."""
@@ -171,10 +162,6 @@ def break_even_rows(costs: UnitCosts, keys: BatchKeys, windows: WindowSet) -> fl
 
     0 if they always are, ``inf`` if they never are.
 
-    Parameters
-    ----------
-    keys : BatchKeys, the same for every number of rows
-
     **(H5)** Panes are faster from `n = (G - u (U_0 - U_1))/(b_c (m - 1))` rows on. After Enorm
     2016, doi:10.1145/2933267.2933315. If this is fewer rows than keys, it is only the zero of a
     line, since a batch cannot contain all keys.
@@ -195,18 +182,14 @@ def break_even_rows(costs: UnitCosts, keys: BatchKeys, windows: WindowSet) -> fl
 def break_even_keys(
     num_rows: float, costs: UnitCosts, keys: BatchKeys, windows: WindowSet
 ) -> float:
-    r"""Number of keys per batch from which panes are faster, for the given rows.
+    r"""Number of keys per batch from which panes are faster, for the given rows (H4).
 
-    0 if they always are, ``inf`` if they never are.
+    0 if they always are, ``inf`` if they never are. The change is linear in the number of keys.
 
     Parameters
     ----------
     num_rows : float, >= 0, rows of a batch
     keys : BatchKeys, the ratio to the keys of a pane is kept
-
-    Notes
-    -----
-    The change is linear in the number of keys, after Enorm 2016 (doi:10.1145/2933267.2933315).
 
     >>> costs = UnitCosts(copy_s=5e-8, state_row_s=6e-6, second_stage_s=0.096)
     >>> keys = BatchKeys(batch_keys=100.0, pane_keys=100.0, batch_s=1.0)

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import TypeAlias, get_args
 
-from headway.domain.checks import require_not_negative
 from headway.domain.sharing import WindowsHow
 from headway.domain.window_set import WindowSet, WindowSpec
 from headway.models.sharing.consolidation import MergePlan, steady_horizon_ms
@@ -139,9 +138,9 @@ def cheapest_merges(setting: WindowSetting, merges: MergePlan) -> MergePlan:
 class WindowWork:
     """Work within one period, which is the longest window.
 
-    ``num_windows`` are windows per row, ``num_panes`` panes per period, ``num_groups`` groups of
-    keys that move together, ``num_merges`` merges of a key per period, ``num_migrations`` moves of
-    a group per period. ``copy_s`` is the time to send one copy of a key's state, ``merge_s`` the
+    ``num_windows`` are windows per row, at least 1, ``num_panes`` panes per period, ``num_groups``
+    groups of keys that move together, ``num_merges`` merges of a key per period,
+    ``num_migrations`` moves of a group per period. ``copy_s`` is the time to send one copy of a key's state, ``merge_s`` the
     time to merge it.
     """
 
@@ -156,11 +155,6 @@ class WindowWork:
     merge_s: float
     num_migrations: float = 0.0
     migration_pause_s: float = 0.0
-
-    def __post_init__(self) -> None:
-        if not self.num_windows >= 1:
-            raise ValueError(f"num_windows is {self.num_windows}; expected 1 or more per row")
-        require_not_negative("work of windows", **asdict(self))
 
 
 def mode_work_s(work: WindowWork) -> dict[str, float]:
