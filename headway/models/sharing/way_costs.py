@@ -139,9 +139,9 @@ class WindowWork:
     """Work within one period, which is the longest window.
 
     ``num_windows`` are windows per row, at least 1, ``num_panes`` panes per period, ``num_groups``
-    groups of keys that move together, ``num_merges`` merges of a key per period,
-    ``num_migrations`` moves of a group per period. ``copy_s`` is the time to send one copy of a key's state, ``merge_s`` the
-    time to merge it.
+    groups of keys that move together, ``num_merges`` merges of a key per period, ``num_migrations``
+    moves of a group per period. ``copy_s`` is the time to send one copy of a key's state,
+    ``merge_s`` the time to merge it.
     """
 
     num_rows: float
