@@ -7,12 +7,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from headway.assumptions.fits import (
-    SHORT_BATCH_NOISE_S,
-    USUAL_BATCH_NOISE_BATCHES,
-    USUAL_BATCH_NOISE_RATIO,
-)
-from headway.assumptions.live import MOST_SCORE
+from headway.assumptions import fits, live
 from headway.domain import DurationNoise
 from headway.models.arrays import Array, Numeric
 from headway.models.laws.gamma import gammaincinv
@@ -38,13 +33,13 @@ def batch_spread(residuals: Sequence[Array], expected_s: Sequence[Array]) -> tup
     >>> round(ratio, 3), round(added_sd_s, 3)
     (0.101, 0.025)
     """
-    short_s, prior = SHORT_BATCH_NOISE_S.value, USUAL_BATCH_NOISE_BATCHES.value
+    short_s, prior = fits.SHORT_BATCH_NOISE_S.value, fits.USUAL_BATCH_NOISE_BATCHES.value
     of_runs = [
         float(np.mean(np.square(values) / (1.0 + np.square(short_s / durations_s))))
         for values, durations_s in zip(residuals, expected_s, strict=True)
     ]
     num_batches = float(np.mean([len(values) for values in residuals]))
-    total = num_batches * sum(of_runs) + prior * USUAL_BATCH_NOISE_RATIO.value**2
+    total = num_batches * sum(of_runs) + prior * fits.USUAL_BATCH_NOISE_RATIO.value**2
     ratio = float(np.sqrt(total / (num_batches * len(of_runs) + prior)))
     return ratio, ratio * short_s
 
@@ -103,7 +98,7 @@ def _scores_and_levels(
     persistence, lasting_variance = noise.persistence_ratio, _lasting_variance(noise)
     level = lasting_noise = covariance = 0.0
     level_variance, noise_variance = noise.run_to_run_ratio**2, lasting_variance
-    limit = MOST_SCORE.value
+    limit = live.MOST_SCORE.value
     for value, fresh_variance in zip(values.tolist(), fresh_variances.tolist(), strict=True):
         of_level = level_variance + covariance
         of_noise = noise_variance + covariance

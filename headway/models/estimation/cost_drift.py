@@ -8,12 +8,7 @@ from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
-from headway.assumptions.live import (
-    FACTOR_WEIGHT_RATIO,
-    FALSE_ALARM_S,
-    FALSE_LEVEL_RATIO,
-    SMALLEST_DRIFT_SPREADS,
-)
+from headway.assumptions import live
 from headway.domain import DurationNoise
 from headway.few_numbers import together
 from headway.models.arrays import Array, Numeric
@@ -203,7 +198,7 @@ def cost_factor(log_factor: float, duration_s: float, expected_s: float) -> floa
     if not (duration_s > 0.0 and expected_s > 0.0):
         raise ValueError("need positive durations, measured and expected")
     score = math.log(duration_s / expected_s)
-    return log_factor + FACTOR_WEIGHT_RATIO.value * (score - log_factor)
+    return log_factor + live.FACTOR_WEIGHT_RATIO.value * (score - log_factor)
 
 
 def level_error_ratio(
@@ -238,7 +233,7 @@ def level_error_ratio(
     [0.1, 0.081, 0.012]
     """
     seen_ratio = spread_ratio if seen_spread_ratio is None else seen_spread_ratio
-    weight = FACTOR_WEIGHT_RATIO.value
+    weight = live.FACTOR_WEIGHT_RATIO.value
     keeps = 1.0 - weight
     of_both = min(seen_ratio, spread_ratio) ** 2
     of_runs = min(noise.run_to_run_ratio**2, of_both)
@@ -340,8 +335,8 @@ def _alarm(
 ) -> Alarm | None:
     """The first alarm, of a change within the run or of the run as a whole."""
     scores, levels = news_of(log_ratio, expected_s, noise)
-    allowance = 0.5 * SMALLEST_DRIFT_SPREADS.value * lasting_score(float(expected_s[0]), noise)
-    num_batches = max(FALSE_ALARM_S.value / interval_s, 10.0)
+    allowance = 0.5 * live.SMALLEST_DRIFT_SPREADS.value * lasting_score(float(expected_s[0]), noise)
+    num_batches = max(live.FALSE_ALARM_S.value / interval_s, 10.0)
     alarm = first_alarm(scores, allowance, _threshold(num_batches, allowance))
     of_level = _level_alarm(levels, noise.run_to_run_ratio)
     if alarm is None or (of_level is not None and of_level[0] < alarm[0]):
@@ -358,7 +353,7 @@ def _threshold(num_batches: float, allowance: float) -> float:
 
 def _level_alarm(level: Array, run_to_run_ratio: float) -> Alarm | None:
     """An alarm of the run as a whole: it is further off than runs usually are."""
-    limit = run_to_run_ratio * float(ndtri(1.0 - 0.25 * FALSE_LEVEL_RATIO.value))
+    limit = run_to_run_ratio * float(ndtri(1.0 - 0.25 * live.FALSE_LEVEL_RATIO.value))
     crossings = np.flatnonzero(np.abs(level) > limit)
     return (int(crossings[0]), 0) if len(crossings) else None
 

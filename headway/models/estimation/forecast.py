@@ -8,33 +8,15 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from statistics import fmean, median
 
-from headway.assumptions.forecasts import (
-    BETTER_FORECAST_RATIO,
-    DAILY_COMPARED_RATIO,
-    DAILY_ERROR_RATIO,
-    DAILY_SLOT_S,
-    DAILY_SLOT_SEEN_RATIO,
-    DAYS_KEPT,
-    FEWEST_FORECAST_ERRORS,
-    FIRST_ERRORS_RATIO,
-    FORECAST_ERRORS_KEPT,
-    FORECAST_LEAD_BINS,
-    FORECAST_WINDOWS,
-    JUMP_BINS,
-    JUMP_SPREADS,
-    LEAST_SPREAD_RATIO,
-    TREND_BINS,
-    TREND_ERRORS,
-)
-from headway.assumptions.live import BIN_S
+from headway.assumptions import forecasts, live
 from headway.models.laws.normal import MAD_TO_SD
 from headway.units import S_PER_DAY
 
 _MOST_BINS = 128
 _MOST_CORRELATED = 0.9
 _LEAST_PER_S = 1e-9
-_SLOTS_PER_DAY = round(S_PER_DAY / DAILY_SLOT_S.value)
-_MOST_SLOTS = DAYS_KEPT.value * _SLOTS_PER_DAY
+_SLOTS_PER_DAY = round(S_PER_DAY / forecasts.DAILY_SLOT_S.value)
+_MOST_SLOTS = forecasts.DAYS_KEPT.value * _SLOTS_PER_DAY
 
 
 def trend_line(rates_per_s: Sequence[float]) -> tuple[float, float]:
@@ -53,9 +35,9 @@ def trend_line(rates_per_s: Sequence[float]) -> tuple[float, float]:
     >>> trend_line([100.0, 110.0] * 15)
     (0.0, 0.0)
     """
-    window = list(rates_per_s[-TREND_BINS.value :])
+    window = list(rates_per_s[-forecasts.TREND_BINS.value :])
     num_bins = len(window)
-    if num_bins < TREND_BINS.value // 2:
+    if num_bins < forecasts.TREND_BINS.value // 2:
         return 0.0, 0.0
     middle, mean = 0.5 * (num_bins - 1), fmean(window)
     spread = num_bins * (num_bins * num_bins - 1) / 12.0
@@ -63,7 +45,7 @@ def trend_line(rates_per_s: Sequence[float]) -> tuple[float, float]:
     residuals = [rate - mean - slope * (index - middle) for index, rate in enumerate(window)]
     misfit = sum(residual * residual for residual in residuals)
     error = math.sqrt(misfit * _lasting(residuals) / (num_bins - 2) / spread)
-    if abs(slope) <= TREND_ERRORS.value * error or slope == 0.0:
+    if abs(slope) <= forecasts.TREND_ERRORS.value * error or slope == 0.0:
         return 0.0, 0.0
     return max(mean + slope * middle, 0.0), slope
 
@@ -94,9 +76,9 @@ def error_spread(errors: Sequence[float]) -> float:
     >>> round(error_spread([0.1, -0.1, 0.1, -0.1, 0.1, -0.1, 0.1, -0.1, 9.0]), 3)
     0.148
     """
-    if len(errors) < FEWEST_FORECAST_ERRORS.value:
-        return FIRST_ERRORS_RATIO.value
-    return max(MAD_TO_SD * median(map(abs, errors)), LEAST_SPREAD_RATIO.value)
+    if len(errors) < forecasts.FEWEST_FORECAST_ERRORS.value:
+        return forecasts.FIRST_ERRORS_RATIO.value
+    return max(MAD_TO_SD * median(map(abs, errors)), forecasts.LEAST_SPREAD_RATIO.value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +109,7 @@ class RateForecast:
     @property
     def tells_spread(self) -> bool:
         """Whether enough forecasts have been compared with the rates that followed."""
-        return len(self.errors) >= FEWEST_FORECAST_ERRORS.value
+        return len(self.errors) >= forecasts.FEWEST_FORECAST_ERRORS.value
 
     @property
     def spread_ratio(self) -> float:
@@ -136,11 +118,13 @@ class RateForecast:
 
     def level_per_s(self) -> float:
         """Mean over the window with the best forecasts: theory.md (A1). [rows/s]"""
-        short, *longer = FORECAST_WINDOWS.value
-        of_short, best, least_ratio = self.window_errors[0], short, BETTER_FORECAST_RATIO.value
+        short, *longer = forecasts.FORECAST_WINDOWS.value
+        of_short, best = self.window_errors[0], short
+        least_ratio = forecasts.BETTER_FORECAST_RATIO.value
         for number, window in enumerate(longer, start=1):
             errors = self.window_errors[number]
-            if len(self.rates_per_s) < window or len(errors) < FEWEST_FORECAST_ERRORS.value:
+            num_known = len(errors) if len(self.rates_per_s) >= window else 0
+            if num_known < forecasts.FEWEST_FORECAST_ERRORS.value:
                 break
             # Over the same bins, so that a calm hour favours neither.
             error_ratio = fmean(errors) / max(fmean(of_short[-len(errors) :]), 1e-9)
@@ -156,7 +140,7 @@ class RateForecast:
     def forecast_per_s(self, lead_s: float) -> float:
         """The rate that is expected after a time: theory.md (A1). [rows/s]"""
         level_per_s, trend_per_bin = self.line()
-        return max(level_per_s + trend_per_bin * lead_s / BIN_S.value, 0.0)
+        return max(level_per_s + trend_per_bin * lead_s / live.BIN_S.value, 0.0)
 
 
 def with_arrivals(forecast: RateForecast, at_s: float, arrived_rows: float) -> RateForecast:
@@ -176,7 +160,7 @@ def with_arrivals(forecast: RateForecast, at_s: float, arrived_rows: float) -> R
     """
     if math.isnan(forecast.seen_s) or arrived_rows < forecast.seen_rows:
         return RateForecast(seen_s=at_s, seen_rows=arrived_rows, bin_s=at_s, bin_rows=arrived_rows)
-    updated_forecast, width_s = forecast, BIN_S.value
+    updated_forecast, width_s = forecast, live.BIN_S.value
     if at_s <= forecast.seen_s:
         return forecast
     per_s = (arrived_rows - forecast.seen_rows) / (at_s - forecast.seen_s)
@@ -202,14 +186,14 @@ def with_bin(forecast: RateForecast, rate_per_s: float) -> RateForecast:
     if not forecast.is_known:
         return replace(forecast, rates_per_s=(rate_per_s,), num_bins=number)
     rates = forecast.rates_per_s
-    expected = forecast.forecast_per_s(BIN_S.value)
+    expected = forecast.forecast_per_s(live.BIN_S.value)
     error = _log_ratio(rate_per_s, expected)
-    band = JUMP_SPREADS.value * forecast.spread_ratio
+    band = forecasts.JUMP_SPREADS.value * forecast.spread_ratio
     is_outside = forecast.tells_spread and abs(error) > band
     side = 1 if error > 0.0 else -1
     run = forecast.num_outside if forecast.num_outside * side > 0 else 0
     num_outside = run + side if is_outside else 0
-    if abs(num_outside) >= JUMP_BINS.value:
+    if abs(num_outside) >= forecasts.JUMP_BINS.value:
         # The first of the two may contain a part of the time before.
         is_part = abs(_log_ratio(rate_per_s, rates[-1])) > band
         return replace(
@@ -220,16 +204,17 @@ def with_bin(forecast: RateForecast, rate_per_s: float) -> RateForecast:
             num_bins=number,
             jumped_at_bin=number,
         )
+    windows, num_kept = forecasts.FORECAST_WINDOWS.value, forecasts.FORECAST_ERRORS_KEPT.value
     window_errors = tuple(
-        (*errors, abs(rate_per_s - _mean_before(rates, window)))[-FORECAST_ERRORS_KEPT.value :]
-        if len(rates) >= window + FORECAST_LEAD_BINS.value - 1
+        (*errors, abs(rate_per_s - _mean_before(rates, window)))[-num_kept:]
+        if len(rates) >= window + forecasts.FORECAST_LEAD_BINS.value - 1
         else errors
-        for window, errors in zip(FORECAST_WINDOWS.value, forecast.window_errors, strict=True)
+        for window, errors in zip(windows, forecast.window_errors, strict=True)
     )
     return replace(
         forecast,
         rates_per_s=(*rates, rate_per_s)[-_MOST_BINS:],
-        errors=(*forecast.errors, error)[-FORECAST_ERRORS_KEPT.value :],
+        errors=(*forecast.errors, error)[-num_kept:],
         window_errors=window_errors,
         num_outside=num_outside,
         num_bins=number,
@@ -242,7 +227,7 @@ def _log_ratio(rate_per_s: float, expected_per_s: float) -> float:
 
 def _mean_before(rates_per_s: Sequence[float], window: int) -> float:
     """The mean of a window at the time of its forecast of the next bin: a lead before it."""
-    end = len(rates_per_s) - FORECAST_LEAD_BINS.value + 1
+    end = len(rates_per_s) - forecasts.FORECAST_LEAD_BINS.value + 1
     return fmean(rates_per_s[end - window : end])
 
 
@@ -309,12 +294,12 @@ def with_rows(daily: DailyRates, from_s: float, to_s: float, rows: float) -> Dai
     >>> daily.rates_per_s
     {0: 10.0, 1: 10.0}
     """
-    if not 0.0 < to_s - from_s <= DAILY_SLOT_S.value or rows < 0.0:
+    if not 0.0 < to_s - from_s <= forecasts.DAILY_SLOT_S.value or rows < 0.0:
         return daily
     per_s = rows / (to_s - from_s)
     while from_s < to_s:
         slot = _slot(from_s)
-        end_s = min((slot + 1) * DAILY_SLOT_S.value, to_s)
+        end_s = min((slot + 1) * forecasts.DAILY_SLOT_S.value, to_s)
         if slot != daily.open_slot:
             daily = replace(_closed(daily), open_slot=slot, counted_s=0.0, counted_rows=0.0)
         seen_s = end_s - from_s
@@ -326,7 +311,7 @@ def with_rows(daily: DailyRates, from_s: float, to_s: float, rows: float) -> Dai
 
 def _closed(daily: DailyRates) -> DailyRates:
     """With the rate of the open slot, without slots that are older than the kept days."""
-    if daily.counted_s < DAILY_SLOT_SEEN_RATIO.value * DAILY_SLOT_S.value:
+    if daily.counted_s < forecasts.DAILY_SLOT_SEEN_RATIO.value * forecasts.DAILY_SLOT_S.value:
         return daily
     before_slot = daily.open_slot - _MOST_SLOTS
     rates = {slot: rate for slot, rate in daily.rates_per_s.items() if slot > before_slot}
@@ -337,10 +322,10 @@ def _closed(daily: DailyRates) -> DailyRates:
 def _repeats(rates_per_s: Mapping[int, float]) -> bool:
     """Whether earlier days forecast the last one clearly better than the slot before: (A17)."""
     errors = list(_errors(rates_per_s))
-    if len(errors) < DAILY_COMPARED_RATIO.value * _SLOTS_PER_DAY:
+    if len(errors) < forecasts.DAILY_COMPARED_RATIO.value * _SLOTS_PER_DAY:
         return False
     plain, daily = (math.hypot(*forecast_errors) for forecast_errors in zip(*errors, strict=True))
-    return daily <= DAILY_ERROR_RATIO.value * plain and plain > 0.0
+    return daily <= forecasts.DAILY_ERROR_RATIO.value * plain and plain > 0.0
 
 
 def _errors(rates_per_s: Mapping[int, float]) -> Iterator[tuple[float, float]]:
@@ -358,7 +343,7 @@ def _errors(rates_per_s: Mapping[int, float]) -> Iterator[tuple[float, float]]:
 def _ratio(rates_per_s: Mapping[int, float], slot: int, later: int) -> float | None:
     """Rate of a later slot over that of a slot, on the days before; None without such a day."""
     now_per_s = later_per_s = 0.0
-    for day in range(1, DAYS_KEPT.value + 1):
+    for day in range(1, forecasts.DAYS_KEPT.value + 1):
         offset_slots = day * _SLOTS_PER_DAY
         if slot - offset_slots in rates_per_s and later - offset_slots in rates_per_s:
             now_per_s += rates_per_s[slot - offset_slots]
@@ -367,4 +352,4 @@ def _ratio(rates_per_s: Mapping[int, float], slot: int, later: int) -> float | N
 
 
 def _slot(at_s: float) -> int:
-    return math.floor(at_s / DAILY_SLOT_S.value)
+    return math.floor(at_s / forecasts.DAILY_SLOT_S.value)

@@ -9,17 +9,7 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from headway.assumptions.fits import (
-    EMPTY_BATCH_SD_RATIO,
-    LEAST_WAVES,
-    MOST_WAITING_RATIO,
-    SET_UP_AT_SOURCE_S,
-    SET_UP_BEHIND_EXCHANGE_S,
-    SET_UP_CPU_S,
-    SET_UP_SD_S,
-    TIME_PER_CPU_RATIO,
-    TIME_PER_CPU_SD_RATIO,
-)
+from headway.assumptions import fits
 from headway.few_numbers import distinct
 from headway.models.arrays import Array
 
@@ -119,7 +109,7 @@ def time_without_rows(
             times_s.append(max(batch.usual_task_s - written_s, 0.0))
     if not times_s or not (mean_s := float(np.median(times_s))) > 0:
         return None
-    return mean_s, EMPTY_BATCH_SD_RATIO.value * mean_s
+    return mean_s, fits.EMPTY_BATCH_SD_RATIO.value * mean_s
 
 
 def handover_s(
@@ -148,7 +138,7 @@ def handover_s(
     >>> handover_s(*eight)
     0.002
     """
-    has_waves = waves > LEAST_WAVES.value
+    has_waves = waves > fits.LEAST_WAVES.value
     if not np.any(has_waves):
         return 0.0
     handovers = waves[has_waves] - 1.0
@@ -190,17 +180,19 @@ def usual_fixed_time(
     >>> usual_fixed_time(0.006, 2.0, 0.5, is_behind_exchange=False) is None
     True
     """
-    set_up_s = SET_UP_BEHIND_EXCHANGE_S.value if is_behind_exchange else SET_UP_AT_SOURCE_S.value
+    set_up_s = (
+        fits.SET_UP_BEHIND_EXCHANGE_S.value if is_behind_exchange else fits.SET_UP_AT_SOURCE_S.value
+    )
     fixed_s = reported_s + set_up_s
-    least_cpu_s = (1.0 - MOST_WAITING_RATIO.value) * (task_s - fixed_s)
+    least_cpu_s = (1.0 - fits.MOST_WAITING_RATIO.value) * (task_s - fixed_s)
     if not is_behind_exchange and cpu_s < least_cpu_s:
         return None
-    not_for_rows_s = SET_UP_CPU_S.value
+    not_for_rows_s = fits.SET_UP_CPU_S.value
     by_cpu = (
-        task_s - TIME_PER_CPU_RATIO.value * max(cpu_s - not_for_rows_s, 0.0),
-        not_for_rows_s + TIME_PER_CPU_SD_RATIO.value * cpu_s,
+        task_s - fits.TIME_PER_CPU_RATIO.value * max(cpu_s - not_for_rows_s, 0.0),
+        not_for_rows_s + fits.TIME_PER_CPU_SD_RATIO.value * cpu_s,
     )
-    return combined(((fixed_s, SET_UP_SD_S.value), by_cpu))
+    return combined(((fixed_s, fits.SET_UP_SD_S.value), by_cpu))
 
 
 def combined(estimates: Sequence[Estimate]) -> Estimate:

@@ -9,15 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from headway.assumptions.sharing import (
-    COPIES_SHARE_RATIO,
-    EITHER_WAY_RATIO,
-    HELD_ROW_RATIO,
-    LOG_BATCH_S,
-    LOG_READ_S,
-    LOG_ROW_S,
-    RAW_SHUFFLE_S,
-)
+from headway.assumptions import sharing
 from headway.domain import Configuration, JobProfile
 from headway.domain.window_set import WindowSet, WindowSpec
 from headway.models.job.duration import DurationModel
@@ -143,7 +135,7 @@ def _over(numerator: float, divisor: float) -> float:
 
 def _rows_ratio(windows: WindowSet, profile_windows: WindowSet) -> float:
     """Time of a row with the copies of other windows, over that with the profiled windows."""
-    return 1.0 + COPIES_SHARE_RATIO.value[0] * (
+    return 1.0 + sharing.COPIES_SHARE_RATIO.value[0] * (
         windows.num_copies / profile_windows.num_copies - 1.0
     )
 
@@ -227,20 +219,20 @@ def cost_cases(setting: WindowSetting) -> Iterator[UnitCosts]:
             copy_s=share * per_copy_s,
             state_row_s=state_row_s,
             second_stage_s=stage_s,
-            held_row_s=HELD_ROW_RATIO.value * closing_s,
+            held_row_s=sharing.HELD_ROW_RATIO.value * closing_s,
             closing_row_s=closing_s,
             second_state_s=float(setting.model.levels[-1].fixed_s),
-            raw_shuffle_s=factor * RAW_SHUFFLE_S.value / slots,
-            log_batch_s=factor * LOG_BATCH_S.value,
-            log_read_s=factor * LOG_READ_S.value,
-            log_row_s=factor * LOG_ROW_S.value / slots,
+            raw_shuffle_s=factor * sharing.RAW_SHUFFLE_S.value / slots,
+            log_batch_s=factor * sharing.LOG_BATCH_S.value,
+            log_read_s=factor * sharing.LOG_READ_S.value,
+            log_row_s=factor * sharing.LOG_ROW_S.value / slots,
         )
 
-    expected, lowest, highest = COPIES_SHARE_RATIO.value
+    expected, lowest, highest = sharing.COPIES_SHARE_RATIO.value
     yield case(expected, 1.0, state_s)
     lowest_s = 0.0 if measured_s is None else state_s
     for share in (lowest, highest):
-        for factor in (1.0 / EITHER_WAY_RATIO.value, EITHER_WAY_RATIO.value):
+        for factor in (1.0 / sharing.EITHER_WAY_RATIO.value, sharing.EITHER_WAY_RATIO.value):
             for state_row_s in {lowest_s, state_s}:
                 yield case(share, factor, state_row_s)
 
@@ -280,12 +272,12 @@ def assumptions(profile: JobProfile) -> Iterator[str]:
     >>> assumptions.__name__
     'assumptions'
     """
-    expected, lowest, highest = COPIES_SHARE_RATIO.value
+    expected, lowest, highest = sharing.COPIES_SHARE_RATIO.value
     yield f"copies take {expected:.0%} of the time per row ({lowest:.0%} to {highest:.0%})"
     if profile.state is None or profile.state.updated_row_s is None:
         yield "the time of a state row, from 0 to all that a row costs in the last stage"
     yield (
-        f"fused: {RAW_SHUFFLE_S.value * 1e6:.1f} us a shuffled row and slot; log: "
-        f"{format_duration(LOG_BATCH_S.value)} a batch, {format_duration(LOG_READ_S.value)} where "
-        "windows are due (each half to twice)"
+        f"fused: {sharing.RAW_SHUFFLE_S.value * 1e6:.1f} us a shuffled row and slot; log: "
+        f"{format_duration(sharing.LOG_BATCH_S.value)} a batch, "
+        f"{format_duration(sharing.LOG_READ_S.value)} where windows are due (each half to twice)"
     )

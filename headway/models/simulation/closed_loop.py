@@ -10,13 +10,7 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from headway.assumptions.live import (
-    FIRST_BATCHES,
-    FIRST_BATCHES_RATIO,
-    REMOVAL_PAUSE_S,
-    RESTART_PAUSE_S,
-)
-from headway.assumptions.predictions import POLLING_DELAY_S, USUAL_PERSISTENCE_RATIO
+from headway.assumptions import live, predictions
 from headway.domain.live import ExecutorStep
 from headway.models.arrays import Array
 from headway.models.simulation.rate_trace import BatchNoise, CumulativeRows
@@ -136,8 +130,8 @@ class LoopJob:
     max_rows_per_trigger: float = math.inf
     dispersion: float = 1.0
     provisioning_s: tuple[float, float] = (20.0, 60.0)
-    removal_pause_s: float = REMOVAL_PAUSE_S.value
-    restart_pause_s: float = RESTART_PAUSE_S.value
+    removal_pause_s: float = live.REMOVAL_PAUSE_S.value
+    restart_pause_s: float = live.RESTART_PAUSE_S.value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -227,7 +221,7 @@ class _Loop:
             self.asked_s, self.asked_rows = start, self.taken + waiting
             self.backlog = waiting - rows
             if rows <= 0.0:
-                polled_s = start + POLLING_DELAY_S.value
+                polled_s = start + predictions.POLLING_DELAY_S.value
                 start = polled_s if self.trigger_s == 0.0 else self._grid_after(start)
                 continue
             duration = cost * self._slowed(_mean_s(job.duration[self.alive], rows))
@@ -339,7 +333,7 @@ class _Loop:
         still_pending = [available_s for available_s in self.pending if available_s > moment]
         if len(still_pending) < len(self.pending):
             self.alive += len(self.pending) - len(still_pending)
-            self.young_batches = FIRST_BATCHES.value
+            self.young_batches = live.FIRST_BATCHES.value
             self.pending = still_pending
 
     def _count_cores(self, moment: float) -> None:
@@ -352,7 +346,7 @@ class _Loop:
         if self.young_batches == 0:
             return mean_s
         self.young_batches -= 1
-        return FIRST_BATCHES_RATIO.value * mean_s
+        return live.FIRST_BATCHES_RATIO.value * mean_s
 
     def _bill(self, moment: float) -> None:
         self.billed_s += self.asked * (moment - self.billed_until_s)
@@ -389,7 +383,7 @@ def _noise(noise: BatchNoise, random: np.random.Generator) -> Iterator[float]:
     slow_sd = math.sqrt(noise.autocorrelation) * noise.batch_ratio
     run_factor = math.exp(noise.run_to_run_ratio * float(random.standard_normal()))
     half_variance = 0.5 * (fresh_sd**2 + slow_sd**2)
-    keeps = USUAL_PERSISTENCE_RATIO.value
+    keeps = predictions.USUAL_PERSISTENCE_RATIO.value
     renews, slow = math.sqrt(1.0 - keeps**2), float(random.standard_normal())
     while True:
         for fresh, new in random.standard_normal((_DRAWN_AT_ONCE, 2)).tolist():
