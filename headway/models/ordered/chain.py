@@ -9,24 +9,13 @@ import numpy as np
 from headway.assumptions.predictions import FULLEST_PARTITION_RATIO
 from headway.domain.ordered import Operator, OrderedPipeline
 from headway.models.arrays import Array
+from headway.models.ordered import exit_laws
 from headway.models.ordered.allocation import (
     Allocation,
     WholeAllocation,
     source_work_s,
     staged_throughput_per_s,
     water_filled_slots,
-)
-from headway.models.ordered.exit_laws import (
-    ServiceLaw,
-    TimeLaw,
-    hybrid_exit_law,
-    is_hybrid_law_in_range,
-    ordered_exit_law,
-    partitioned_exit_law,
-    reordered_throughput_per_s,
-    saturated_latency_s,
-    skewed_workers,
-    tuple_cost_s,
 )
 from headway.models.ordered.tuple_queues import simulate_queues
 from headway.models.stages.skew import random_partition_loads, zipf_key_shares
@@ -90,7 +79,7 @@ def most_workers(operator: Operator, num_workers: int) -> float:
         return 1.0
     shares = partition_shares(operator, num_workers)
     if operator.queue != "shared":
-        return skewed_workers(shares, num_workers)
+        return exit_laws.skewed_workers(shares, num_workers)
     random = np.random.default_rng(_DRAWN)
     partitions = random.choice(len(shares), _SHARED_TUPLES, p=shares)
     run = simulate_queues("shared", np.ones(_SHARED_TUPLES), partitions, num_workers)
@@ -127,7 +116,7 @@ def pipeline_allocation(pipeline: OrderedPipeline, *, reordered: bool = True) ->
         rates = [
             w / cost_s
             if without_reordering
-            else reordered_throughput_per_s(
+            else exit_laws.reordered_throughput_per_s(
                 w, cost_s, pipeline.reordering, selectivity_ratio=selectivity
             )
             for w in grid[1:]
@@ -180,20 +169,23 @@ def operator_latency(
     >>> operator_latency(parse, chain, 3.0).mean_s * 1e6
     10.6
     """
-    law = ServiceLaw(mean_s=operator.cost_s, cv=min(operator.cost_spread_ratio, 3.0))
+    law = exit_laws.ServiceLaw(mean_s=operator.cost_s, cv=min(operator.cost_spread_ratio, 3.0))
     reordering, number = pipeline.reordering, pipeline.num_workers
     if operator.type == "partitioned":
         exit_latency = _partitioned_latency(operator, law, number, num_busy)
     elif operator.type == "stateful":
-        exit_latency = _by_law(ordered_exit_law(law, 1.0))
+        exit_latency = _by_law(exit_laws.ordered_exit_law(law, 1.0))
     else:
-        exit_latency = _by_law(ordered_exit_law(law, max(num_busy, 1.0)))
-    sent_s = tuple_cost_s(operator.cost_s, reordering, operator.selectivity_ratio) - operator.cost_s
+        exit_latency = _by_law(exit_laws.ordered_exit_law(law, max(num_busy, 1.0)))
+    sent_s = (
+        exit_laws.tuple_cost_s(operator.cost_s, reordering, operator.selectivity_ratio)
+        - operator.cost_s
+    )
     send_s = reordering.send_s * operator.selectivity_ratio
     knee = np.inf if send_s == 0.0 else (operator.cost_s + reordering.store_s + send_s) / send_s
     full_s = 0.0
     if operator.type != "stateful" and num_busy > knee and reordering.scheme == "non-blocking":
-        full_s = saturated_latency_s(round(num_busy), operator.cost_s, reordering)
+        full_s = exit_laws.saturated_latency_s(round(num_busy), operator.cost_s, reordering)
         full_s *= operator.selectivity_ratio
     return exit_latency._replace(
         mean_s=max(exit_latency.mean_s + sent_s, full_s),
@@ -201,12 +193,12 @@ def operator_latency(
     )
 
 
-def _by_law(exit_law: TimeLaw) -> OperatorLatency:
+def _by_law(exit_law: exit_laws.TimeLaw) -> OperatorLatency:
     return OperatorLatency(exit_law.mean_s, exit_law.quantile_s(0.99))
 
 
 def _partitioned_latency(
-    operator: Operator, law: ServiceLaw, num_workers: int, num_busy: float
+    operator: Operator, law: exit_laws.ServiceLaw, num_workers: int, num_busy: float
 ) -> OperatorLatency:
     """From start (with partitioned queues from arrival) to exit in order, without sending."""
     shares = partition_shares(operator, num_workers)
@@ -214,9 +206,9 @@ def _partitioned_latency(
         return OperatorLatency(np.inf, np.inf)
     ratio = min(max(num_busy / num_workers, 1e-6), 1.0)
     if operator.queue == "partitioned":
-        return _by_law(partitioned_exit_law(law, shares, num_workers, ratio))
-    if operator.queue == "hybrid" and is_hybrid_law_in_range(shares, num_busy):
-        return _by_law(hybrid_exit_law(law, num_workers, len(shares), ratio))
+        return _by_law(exit_laws.partitioned_exit_law(law, shares, num_workers, ratio))
+    if operator.queue == "hybrid" and exit_laws.is_hybrid_law_in_range(shares, num_busy):
+        return _by_law(exit_laws.hybrid_exit_law(law, num_workers, len(shares), ratio))
     random = np.random.default_rng(_DRAWN)
     num_tuples = _LATENCY_TUPLES
     services = np.full(num_tuples, law.mean_s)

@@ -9,16 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headway.models.arrays import Array, Numeric
+from headway.models.queues import random_walk
 from headway.models.queues.lattice import LatticeLaw, LatticeTooLongError
 from headway.models.queues.queueing import WaitMoments, gamma_wait_quantile_s, qna_wait
-from headway.models.queues.random_walk import (
-    Increment,
-    gamma_third_central_s3,
-    lognormal_third_central_s3,
-    queue_increment,
-    shifted_gamma_wait,
-    wait_decay_per_s,
-)
 from headway.models.queues.times import QueueTime
 
 _FEWEST_CELLS = 1 << 12
@@ -86,7 +79,7 @@ def lattice_wait(increment: LatticeLaw) -> tuple[LatticeLaw, float]:
 
 def _num_cells(increment: LatticeLaw) -> int:
     cumulants = (increment.mean_s, increment.variance_s2, increment.third_central_s3)
-    decay_per_s = float(wait_decay_per_s(*cumulants))
+    decay_per_s = float(random_walk.wait_decay_per_s(*cumulants))
     reach = _DECAY_LENGTHS / (decay_per_s * increment.step_s)
     # Half of the cells are positive times; partial sums and waits must not wrap around.
     needed_cells = 2.0 * (len(increment.probability) + reach)
@@ -194,8 +187,8 @@ def queue_wait(interarrival: QueueTime, service: QueueTime) -> Wait:
         return _lattice_wait(interarrival, service)
     third_moments_s3 = (interarrival.third_central_s3, service.third_central_s3)
     if None not in third_moments_s3 or not 0.8 <= interarrival.scv <= 1.5:
-        return Wait(moments=shifted_gamma_wait(_increment(interarrival, service)))
-    third_s3 = _third(service, lognormal_third_central_s3)
+        return Wait(moments=random_walk.shifted_gamma_wait(_increment(interarrival, service)))
+    third_s3 = _third(service, random_walk.lognormal_third_central_s3)
     ratio = third_s3 / service.mean_s**3 + 3.0 * service.scv + 1.0
     return Wait(
         moments=qna_wait(interarrival.mean_s, interarrival.scv, service.mean_s, service.scv, ratio)
@@ -210,7 +203,7 @@ def _lattice_wait(interarrival: QueueTime, service: QueueTime) -> Wait:
     sd_s = float(np.sqrt(variance_s2))
     # Without variation no lattice is needed, since cumulants are exact.
     if sd_s <= _NEGLIGIBLE * interarrival.mean_s:
-        return Wait(moments=shifted_gamma_wait(increment))
+        return Wait(moments=random_walk.shifted_gamma_wait(increment))
     # At a low load the service is far shorter than arrivals vary, and it alone makes others wait.
     step_s = min(sd_s / _STEPS_PER_SD, service.mean_s / _STEPS_PER_SERVICE)
     if interarrival.scv == 0.0 and step_s < interarrival.mean_s:
@@ -224,21 +217,21 @@ def _lattice_wait(interarrival: QueueTime, service: QueueTime) -> Wait:
             raise LatticeTooLongError("the lattice is too coarse for a queue this full")
         law, wait_prob = lattice_wait(difference)
     except LatticeTooLongError:
-        return Wait(moments=shifted_gamma_wait(increment))
+        return Wait(moments=random_walk.shifted_gamma_wait(increment))
     return Wait(
         moments=WaitMoments(np.array(law.mean_s), np.array(law.variance_s2), np.array(wait_prob)),
         law=law,
     )
 
 
-def _increment(interarrival: QueueTime, service: QueueTime) -> Increment:
-    return queue_increment(
+def _increment(interarrival: QueueTime, service: QueueTime) -> random_walk.Increment:
+    return random_walk.queue_increment(
         interarrival.mean_s,
         interarrival.variance_s2,
-        _third(interarrival, gamma_third_central_s3),
+        _third(interarrival, random_walk.gamma_third_central_s3),
         service.mean_s,
         service.variance_s2,
-        _third(service, lognormal_third_central_s3),
+        _third(service, random_walk.lognormal_third_central_s3),
     )
 
 

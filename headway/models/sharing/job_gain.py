@@ -17,18 +17,12 @@ from headway.models.job.duration import DurationModel
 from headway.models.job.setting import SettingLaw, setting_law
 from headway.models.job.window_law import newest_row_lags, why_no_window_law, window_law
 from headway.models.laws.inverse import averaged_quantile_s
+from headway.models.sharing import gain
 from headway.models.sharing.consolidation import (
     MergePlan,
     present_keys,
     steady_horizon_ms,
     with_rollups,
-)
-from headway.models.sharing.gain import (
-    BatchTime,
-    break_even_keys,
-    break_even_rows,
-    closing_share,
-    windows_touched,
 )
 from headway.models.sharing.profiled_windows import (
     WindowSetting,
@@ -94,8 +88,8 @@ def sharing_gain(
         batch_keys=setting.keys.batch_keys,
         ways=ways,
         best=_best(setting, merges, ways[0]) if windows.num_copies > 1.0 else ways[0],
-        break_even_rows=break_even_rows(costs, setting.keys, windows),
-        break_even_keys=break_even_keys(setting.num_rows, costs, setting.keys, windows),
+        break_even_rows=gain.break_even_rows(costs, setting.keys, windows),
+        break_even_keys=gain.break_even_keys(setting.num_rows, costs, setting.keys, windows),
         rollups=tuple(map(str, merges.rollups)),
         merges_ratio=merges.total_cost(horizon_ms) / merges.naive_cost(horizon_ms),
         work_by_mode_s=work_by_mode_s,
@@ -171,9 +165,9 @@ def _ways(setting: WindowSetting, merges: MergePlan) -> Iterator[SharingWay]:
 
 
 def _way(
-    how: WindowsHow, setting: WindowSetting, changes: list[BatchTime], plan: MergePlan
+    how: WindowsHow, setting: WindowSetting, changes: list[gain.BatchTime], plan: MergePlan
 ) -> SharingWay:
-    share = closing_share(setting.keys.batch_s, setting.windows)
+    share = gain.closing_share(setting.keys.batch_s, setting.windows)
     savings_s = [-(every_batch_s + share * closing_s) for every_batch_s, closing_s in changes]
     every_batch_s, closing_s = changes[0]
     light, heavy = _law(setting, every_batch_s), _law(setting, every_batch_s + closing_s)
@@ -256,7 +250,7 @@ def _state_rows(how: WindowsHow, setting: WindowSetting) -> float:
     """Rows in Spark's state: keys of open windows, and of open panes."""
     if how == "log":
         return 0.0
-    rows = setting.keys.pane_keys * windows_touched(setting.windows, _open_s(setting))
+    rows = setting.keys.pane_keys * gain.windows_touched(setting.windows, _open_s(setting))
     if how != "direct":
         rows += setting.keys.pane_keys * (1.0 + _open_s(setting) / ms_to_s(setting.windows.pane_ms))
     return rows
