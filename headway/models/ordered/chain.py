@@ -173,10 +173,9 @@ def operator_latency(
     reordering, number = pipeline.reordering, pipeline.num_workers
     if operator.type == "partitioned":
         exit_latency = _partitioned_latency(operator, law, number, num_busy)
-    elif operator.type == "stateful":
-        exit_latency = _by_law(exit_laws.ordered_exit_law(law, 1.0))
     else:
-        exit_latency = _by_law(exit_laws.ordered_exit_law(law, max(num_busy, 1.0)))
+        busy = 1.0 if operator.type == "stateful" else max(num_busy, 1.0)
+        exit_latency = _by_law(exit_laws.ordered_exit_law(law, busy))
     sent_s = (
         exit_laws.tuple_cost_s(operator.cost_s, reordering, operator.selectivity_ratio)
         - operator.cost_s

@@ -30,10 +30,6 @@ class ServiceLaw:
     mean_s: float
     cv: float
 
-    def __post_init__(self) -> None:
-        if not (0.0 < self.mean_s < np.inf and 0.0 <= self.cv <= 3.0):
-            raise ValueError(f"need mean_s > 0 and cv in 0..3, got {self.mean_s} and {self.cv}")
-
     @property
     def is_constant(self) -> bool:
         """Whether it never varies; the laws below lose precision if it hardly varies."""

@@ -48,39 +48,7 @@ def published_tuple_latency(pipeline: Pipeline, arrivals: ReducerArrivals) -> Pi
     fixed work belongs to the batches that cause it. It is not known whether the paper does the
     same.
     """
-    return _tuple_latency(pipeline, pipeline_loads(pipeline), arrivals)
-
-
-def published_window_latency(pipeline: Pipeline, arrivals: ReducerArrivals) -> PipelineLatency:
-    r"""Latency of a windowed result, as the paper models it.
-
-    It is normal, of two parts: the last rows of all mappers, and the finalize function, which the
-    pipeline must have.
-
-    **(L12)** As published, windows: the largest of `M_t` independent normals (X1), plus a share of
-    the finalizing time `τ`. Key `i` of `k` is done after `i τ/k`, which has mean `τ/2 (1+1/k)` and
-    variance `(τ^2)/12 (1-1/(k^2))`.
-    """
-    final = pipeline.finalizing
-    assert final is not None
-    loads = pipeline_loads(pipeline)
-    row = _tuple_latency(pipeline, loads, arrivals)
-    stable = row.is_stable
-    mean_score, sd_score = _max_normal_of(loads.num_mappers)
-    _, slowdown = _cpu_slowdowns(pipeline, loads)
-    final_s = final.window_s * np.where(stable, slowdown, 0.0)
-    row_mean_s, row_sd_s = np.where(stable, row.mean_s, 0.0), np.where(stable, row.sd_s, 0.0)
-    moments = (
-        (row_mean_s + mean_score * row_sd_s, (row_sd_s * sd_score) ** 2),
-        final.time_to_key(final_s),
-    )
-    return latency_of_parts(WINDOW_PHASES, moments, stable)
-
-
-def _tuple_latency(
-    pipeline: Pipeline, loads: PipelineLoads, arrivals: ReducerArrivals
-) -> PipelineLatency:
-    setting = pipeline.setting
+    loads, setting = pipeline_loads(pipeline), pipeline.setting
     others_writing = loads.disk_busy * (
         1.0 - 1.0 / np.asarray(setting.mappers_per_node, np.float64)
     )
@@ -126,6 +94,31 @@ def _tuple_latency(
         in_batch(reduce_s, 0.0, reduce_scv),
     )
     return latency_of_parts(PHASES, moments, stable)
+
+
+def published_window_latency(pipeline: Pipeline, arrivals: ReducerArrivals) -> PipelineLatency:
+    r"""Latency of a windowed result, as the paper models it.
+
+    It is normal, of two parts: the last rows of all mappers, and the finalize function, which the
+    pipeline must have.
+
+    **(L12)** As published, windows: the largest of `M_t` independent normals (X1), plus a share of
+    the finalizing time `τ`. Key `i` of `k` is done after `i τ/k`, which has mean `τ/2 (1+1/k)` and
+    variance `(τ^2)/12 (1-1/(k^2))`.
+    """
+    final = pipeline.finalizing
+    assert final is not None
+    loads, row = pipeline_loads(pipeline), published_tuple_latency(pipeline, arrivals)
+    stable = row.is_stable
+    mean_score, sd_score = _max_normal_of(loads.num_mappers)
+    _, slowdown = _cpu_slowdowns(pipeline, loads)
+    final_s = final.window_s * np.where(stable, slowdown, 0.0)
+    row_mean_s, row_sd_s = np.where(stable, row.mean_s, 0.0), np.where(stable, row.sd_s, 0.0)
+    moments = (
+        (row_mean_s + mean_score * row_sd_s, (row_sd_s * sd_score) ** 2),
+        final.time_to_key(final_s),
+    )
+    return latency_of_parts(WINDOW_PHASES, moments, stable)
 
 
 def _cpu_slowdowns(pipeline: Pipeline, loads: PipelineLoads) -> tuple[Array, Array]:

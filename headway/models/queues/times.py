@@ -41,11 +41,6 @@ class QueueTime:
     def __post_init__(self) -> None:
         if not (0.0 < self.mean_s < np.inf and 0.0 <= self.scv < np.inf):
             raise ValueError(f"need mean_s > 0 and scv >= 0, got {self.mean_s} and {self.scv}")
-        if self.third_central_s3 is None:
-            if self.on_lattice is not None:
-                raise ValueError("a law needs its third_central_s3")
-        elif not np.isfinite(self.third_central_s3):
-            raise ValueError("third_central_s3 must be finite")
 
     @property
     def variance_s2(self) -> float:

@@ -287,8 +287,6 @@ def test_moments_of_laws_on_a_lattice() -> None:
         lambda: lattice_law(lambda x: np.clip(x, 0.0, 1.0), 0.1, 0.5, 1.0),
         lambda: QueueTime(mean_s=0.0, scv=1.0),
         lambda: QueueTime(mean_s=1.0, scv=float("inf")),
-        lambda: QueueTime(mean_s=1.0, scv=1.0, third_central_s3=float("nan")),
-        lambda: QueueTime(mean_s=1.0, scv=0.0, on_lattice=constant_time(1.0).on_lattice),
         lambda: observed_time(np.array([0.0, 1.0])),
     ],
 )

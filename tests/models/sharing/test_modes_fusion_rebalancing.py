@@ -121,8 +121,6 @@ def test_enumeration_is_never_worse_and_every_component_has_attributes_in_common
 
 def test_large_graphs_are_fused_greedily() -> None:
     chain = graph(["a"] * 20, *((n, n + 1, 1.0) for n in range(19)))
-    with pytest.raises(ValueError, match="19 edges"):
-        best_fusion(chain)
     assert operators(fewest_rows(chain)) == [list(range(20))]
 
 
