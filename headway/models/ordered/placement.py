@@ -108,14 +108,7 @@ def dealt_makespan_s(task_s: Array, num_slots: int) -> Array:
 
 
 def skewed_stage_s(
-    loads: Array,
-    num_slots: int,
-    *,
-    batch_rows: float,
-    task_fixed_s: float,
-    task_per_row_s: float,
-    task_noise_ratio: float,
-    seed: int,
+    stage: StageProfile, loads: Array, num_slots: int, *, batch_rows: float, seed: int
 ) -> Array:
     r"""Durations of a stage whose partitions have known shares of the rows, for several batches.
 
@@ -126,25 +119,26 @@ def skewed_stage_s(
     loads : (b, P) array, >= 0, share of the rows in each partition, for each batch to be drawn
     num_slots : int, >= 1
     batch_rows : float, >= 0, mean number of rows that enter the stage per batch
-    task_fixed_s, task_per_row_s : float, >= 0, time of a task without rows, and of each row
-    task_noise_ratio : float, >= 0, coefficient of variation of tasks with equally many rows
 
     **(K10)** A stage under skew: Poisson rows in each partition, task times lognormal around
     `t_0 + t_1 x`, makespan by (K9). Even without noise, the rows of a key are processed one after
     another, so no number of partitions is faster than `t_0 + t_1 n p_1`.
 
-    >>> even = np.full((1, 4), 0.25)
-    >>> skewed_stage_s(even, 4, batch_rows=0.0, task_fixed_s=0.1, task_per_row_s=1e-5,
-    ...                task_noise_ratio=0.0, seed=1)
+    >>> from headway.domain import RowsLaw
+    >>> stage = StageProfile(
+    ...     name="sums", level=1, tasks_rule="shuffle", rows=RowsLaw(scale=1.0, exponent=1.0),
+    ...     task_fixed_s=0.1, task_per_row_s=1e-5, task_noise_ratio=0.0, separation="batches",
+    ... )
+    >>> skewed_stage_s(stage, np.full((1, 4), 0.25), 4, batch_rows=0.0, seed=1)
     array([0.1])
     """
     random = np.random.default_rng(seed)
-    sd = float(np.sqrt(np.log1p(task_noise_ratio**2)))
+    sd = float(np.sqrt(np.log1p(stage.task_noise_ratio**2)))
 
     def makespan_s(share: Array) -> Array:
         rows = poisson_counts(random, share * batch_rows)
         noise = np.exp(sd * random.standard_normal(share.shape) - 0.5 * sd * sd)
-        task_s = (task_fixed_s + task_per_row_s * rows) * noise
+        task_s = (stage.task_fixed_s + stage.task_per_row_s * rows) * noise
         return dealt_makespan_s(np.asarray(task_s, dtype=np.float64), num_slots)
 
     # A table of many partitions is as large as a gigabyte, and so are its parts.

@@ -234,15 +234,7 @@ def _recorded_loads(share: float, partitions: int, num_slots: int) -> Array:
 
 def _choice(stage: StageProfile, num_slots: int, rows: float, loads: Array) -> PartitionChoice:
     """Times of a stage from the loads of its partitions in drawn batches (K10)."""
-    time_s = skewed_stage_s(
-        loads,
-        num_slots,
-        batch_rows=rows,
-        task_fixed_s=stage.task_fixed_s,
-        task_per_row_s=stage.task_per_row_s,
-        task_noise_ratio=stage.task_noise_ratio,
-        seed=_SEED,
-    )
+    time_s = skewed_stage_s(stage, loads, num_slots, batch_rows=rows, seed=_SEED)
     return PartitionChoice(
         shuffle_partitions=loads.shape[1],
         largest_share=float(loads.max(axis=1).mean()),
