@@ -86,13 +86,7 @@ def window_latency(pipeline: Pipeline) -> PipelineLatency:
     final = pipeline.finalizing
     assert final is not None
     stages = PipelineStages(pipeline)
-    last_mean, last_variance = last_packing(
-        stages.loads.map_period_s,
-        stages.input_period_s,
-        stages.shuffle_period_s,
-        stages.loads.num_mappers,
-        stages.map_s,
-    )
+    last_mean, last_variance = last_packing(stages.loads, pipeline.setting, stages.map_s)
     keys = np.asarray(final.num_keys, dtype=np.float64)
     slowdown = _final_slowdown(pipeline, stages, final.window_s)
     final_s = np.where(stages.stable, final.window_s * slowdown, 0.0)
@@ -211,13 +205,7 @@ def latency_floor_s(shortest: Pipeline, longest: Pipeline, *, quantile: float | 
     else:
         keys = np.asarray(final.num_keys, dtype=np.float64)
         final_s = np.asarray(final.window_s, dtype=np.float64)
-        packed_s, _ = last_packing(
-            low.map_period_s,
-            setting.input_period_s,
-            setting.shuffle_period_s,
-            low.num_mappers,
-            map_s,
-        )
+        packed_s, _ = last_packing(low, setting, map_s)
         own_s = packed_s + rows_s + fixed_s + final.time_to_key(final_s)[0]
         width_s = final_s * np.sqrt(1.0 - 1.0 / keys**2)
     mean_s = common_s + own_s

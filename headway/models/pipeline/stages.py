@@ -10,7 +10,12 @@ from headway.few_numbers import together
 from headway.models.arrays import Array, Numeric
 from headway.models.laws.normal import ndtr
 from headway.models.pipeline.latency import PipelineLatency, latency_of_parts
-from headway.models.pipeline.parameters import Pipeline, PipelineLoads, pipeline_loads
+from headway.models.pipeline.parameters import (
+    Pipeline,
+    PipelineLoads,
+    PipelineSetting,
+    pipeline_loads,
+)
 from headway.models.queues.queueing import pollaczek_khinchine_wait
 from headway.models.queues.random_walk import (
     lognormal_third_central_s3,
@@ -121,25 +126,17 @@ def poll_carry_over(
 
 
 def last_packing(
-    map_period_s: Numeric,
-    input_period_s: Numeric,
-    shuffle_period_s: Numeric,
-    num_mappers: Numeric,
-    map_s: Numeric,
+    loads: PipelineLoads, setting: PipelineSetting, map_s: Numeric
 ) -> tuple[Array, Array]:
     r"""Time from the end of a window until the last mapper has packed the window's last rows (L13).
 
-    Mean [s] and variance [s^2] of the largest of ``num_mappers`` sums of two uniforms, by
-    quadrature. ``map_period_s`` is the time between input batches of one mapper, ``map_s`` that of
-    the map function on one input batch. Each mapper has clocks of its own.
-
-    >>> mean_s, _ = last_packing(0.005, 0.005, 0.2, 1, 0.0)
-    >>> round(float(mean_s), 4)
-    0.1025
+    Mean [s] and variance [s^2] of the largest of as many sums of two uniforms as there are mappers,
+    by quadrature. ``map_s`` is the time of the map function on one input batch. Each mapper has
+    clocks of its own.
     """
+    periods_s = (loads.map_period_s, setting.input_period_s, setting.shuffle_period_s)
     period, batch, packed, mappers = (
-        values[..., np.newaxis]
-        for values in together(map_period_s, input_period_s, shuffle_period_s, num_mappers)
+        values[..., np.newaxis] for values in together(*periods_s, loads.num_mappers)
     )
     # Input batches that end within one input period after the window's end still contain rows of
     # it. A mapper receives the last of these at a random time in its own period, and packs at a
