@@ -134,9 +134,10 @@ def last_packing(
     by quadrature. ``map_s`` is the time of the map function on one input batch. Each mapper has
     clocks of its own.
     """
-    periods_s = (loads.map_period_s, setting.input_period_s, setting.shuffle_period_s)
-    period, batch, packed, mappers = (
-        values[..., np.newaxis] for values in together(*periods_s, loads.num_mappers)
+    arrival_s, batch_s = loads.map_period_s, setting.input_period_s
+    period, packed, mappers = (
+        values[..., np.newaxis]
+        for values in together(arrival_s, setting.shuffle_period_s, loads.num_mappers)
     )
     # Input batches that end within one input period after the window's end still contain rows of
     # it. A mapper receives the last of these at a random time in its own period, and packs at a
@@ -150,12 +151,10 @@ def last_packing(
     second = 2.0 * np.sum(moment * not_all, axis=-1) * step
     # With few mappers, only the first rows of that input batch belong to the window.
     window_share = np.where(
-        period[..., 0] >= batch[..., 0],
-        1.0 - 0.5 * batch[..., 0] / period[..., 0],
-        0.5 * period[..., 0] / batch[..., 0],
+        arrival_s >= batch_s, 1.0 - 0.5 * batch_s / arrival_s, 0.5 * arrival_s / batch_s
     )
-    start = batch[..., 0] - period[..., 0]
-    return start + mean + window_share * map_s, np.maximum(second - mean * mean, 0.0)
+    mean_s = batch_s - arrival_s + mean + window_share * map_s
+    return mean_s, np.maximum(second - mean * mean, 0.0)
 
 
 def _sum_of_uniforms_cdf(x: Array, first: Array, second: Array) -> Array:
