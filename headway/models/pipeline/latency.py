@@ -44,8 +44,7 @@ WINDOW_PHASES = ("last rows of all mappers", "finalize")
 class LatencyPart:
     """One phase of a latency. Phases may depend on each other, so variances need not add up."""
 
-    name: str
-    """What happens in it."""
+    name: str  # What happens in it.
     mean_s: Array
     variance_s2: Array
 
@@ -70,13 +69,10 @@ class PipelineLatency:
     (0.382, 0.923)
     """
 
-    parts: tuple[LatencyPart, ...]
-    """Phases in order; their means add up to ``mean_s``."""
-    mean_s: Array
-    """Over all rows, or windows, of all runs of the setting, as is the variance. [s]"""
+    parts: tuple[LatencyPart, ...]  # Phases in order; their means add up to ``mean_s``.
+    mean_s: Array  # Over all rows, or windows, of all runs, as is the variance. [s]
     variance_s2: Array
-    uniform_widths_s: tuple[Array, Array]
-    """Widths of the uniform waits, 0 for none. [s]"""
+    uniform_widths_s: tuple[Array, Array]  # Of the uniform waits, 0 for none. [s]
     run_to_run_sd_s: Array
     """Standard deviation of the mean between runs that the phases of polls cause. If batches are
     packed less often than polled, the order in the queue adds to it. [s]"""

@@ -29,12 +29,9 @@ class LatticeLaw:
     (0.0, 0.125, 0.5)
     """
 
-    step_s: float
-    """Distance of neighbouring times, > 0. [s]"""
-    lowest_index: int
-    """Number of steps from zero to the first time. [-]"""
-    probability: Array
-    """One per time, none below 0, of sum 1 up to rounding. [-]"""
+    step_s: float  # Distance of neighbouring times, > 0. [s]
+    lowest_index: int  # Number of steps from zero to the first time. [-]
+    probability: Array  # One per time, none below 0, of sum 1 up to rounding. [-]
 
     def __post_init__(self) -> None:
         if not (np.isfinite(self.step_s) and self.step_s > 0.0):

@@ -32,8 +32,7 @@ class QueueTime:
     """
 
     mean_s: float
-    scv: float
-    """Squared coefficient of variation. [-]"""
+    scv: float  # Squared coefficient of variation. [-]
     third_central_s3: float | None = None
     on_lattice: OnLattice | None = None
     """From a step [s] to the law on multiples of that step; needs the third moment."""

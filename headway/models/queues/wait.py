@@ -128,8 +128,7 @@ def _log1p(z: NDArray[np.complex128]) -> NDArray[np.complex128]:
 class Wait:
     """A wait: its moments, and its whole law if the method yields it."""
 
-    moments: WaitMoments
-    """Arrays without dimensions."""
+    moments: WaitMoments  # Arrays without dimensions.
     law: LatticeLaw | None = None
 
     @property

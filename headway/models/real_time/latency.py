@@ -30,19 +30,13 @@ _NUM_PARTS = 8  # of a buffer's period, by the time at which rows enter
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class RealTimeLatency:
-    """Latency of the rows of a query in Real-Time Mode."""
+    """Latency of the rows of a query in Real-Time Mode; ``inf`` and without a law if unstable."""
 
-    mean_s: float
-    """Mean, from the arrival at the source to the end of the work in the last stage; ``inf`` if
-    unstable. [s]"""
-    stage_mean_s: tuple[float, ...]
-    """Latency that each stage adds, including the wait in the shuffle before it. [s]"""
-    gap_mean_s: float
-    """Latency that the gaps between batches add. [s]"""
-    utilization_ratio: tuple[float, ...]
-    """Busy share of the busiest task of each stage. [-]"""
-    law: LatticeLaw | None
-    """The whole law; none if unstable."""
+    mean_s: float  # From arrival at the source to the end of the last stage. [s]
+    stage_mean_s: tuple[float, ...]  # Added by each stage and the shuffle before it. [s]
+    gap_mean_s: float  # Added by the gaps between batches. [s]
+    utilization_ratio: tuple[float, ...]  # Busy share of the busiest task of each stage. [-]
+    law: LatticeLaw | None  # The whole law.
 
     @property
     def is_stable(self) -> bool:

@@ -118,10 +118,8 @@ class Policy(Protocol):
 class LoopJob:
     """The query and its cluster."""
 
-    duration: Mapping[int, Costs]
-    """Batch duration by number of executors. [s]"""
-    cpu: Costs
-    """Core seconds of the tasks of a batch. [s]"""
+    duration: Mapping[int, Costs]  # Batch duration by number of executors. [s]
+    cpu: Costs  # Core seconds of the tasks of a batch. [s]
     cores_per_executor: int
     trigger_s: float
     limit_s: float
