@@ -87,6 +87,7 @@ def cusum_run_length(
     return np.asarray(1.0 / (1.0 / up + 1.0 / down))
 
 
+@lru_cache(maxsize=8)
 def cusum_threshold(run_length: float, allowance: float, *, two_sided: bool = False) -> float:
     r"""Threshold that raises a false alarm once in a desired number of batches (E25).
 
@@ -337,18 +338,13 @@ def _alarm(
     scores, levels = news_of(log_ratio, expected_s, noise)
     allowance = 0.5 * live.SMALLEST_DRIFT_SPREADS.value * lasting_score(float(expected_s[0]), noise)
     num_batches = max(live.FALSE_ALARM_S.value / interval_s, 10.0)
-    alarm = first_alarm(scores, allowance, _threshold(num_batches, allowance))
+    threshold = cusum_threshold(num_batches, allowance, two_sided=True)
+    alarm = first_alarm(scores, allowance, threshold)
     of_level = _level_alarm(levels, noise.run_to_run_ratio)
     if alarm is None or (of_level is not None and of_level[0] < alarm[0]):
         return of_level
     batch, _ = alarm
     return batch, _parted_at(log_ratio[: batch + 1])
-
-
-@lru_cache(maxsize=8)
-def _threshold(num_batches: float, allowance: float) -> float:
-    """Threshold of the two-sided sums; used twice per check."""
-    return cusum_threshold(num_batches, allowance, two_sided=True)
 
 
 def _level_alarm(level: Array, run_to_run_ratio: float) -> Alarm | None:

@@ -215,7 +215,9 @@ class PipelineRun:
                 next_arrival += 1
                 if now_s > self.end_s:
                     break
-                self._receive(now_s, number)
+                node, thread = divmod(int(self.input.mapper[number]), self._mappers_per_node)
+                work_s = float(self.input.map_work_s[number])
+                self._work_on(now_s, node, thread, work_s, "map", number)
                 continue
             now_s, _, happens, subject = heapq.heappop(self._events)
             if now_s > self.end_s:
@@ -226,11 +228,6 @@ class PipelineRun:
         # The running number keeps simultaneous events in the order of their creation.
         self._num_events += 1
         heapq.heappush(self._events, (when_s, self._num_events, happens, numbers))
-
-    def _receive(self, now_s: float, number: int) -> None:
-        node, thread = divmod(int(self.input.mapper[number]), self._mappers_per_node)
-        work_s = float(self.input.map_work_s[number])
-        self._work_on(now_s, node, thread, work_s, "map", number)
 
     def _pack(self, now_s: float, mapper: int) -> None:
         self._push(now_s + self._shuffle_period_s, self._pack, mapper)
