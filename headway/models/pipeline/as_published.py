@@ -110,7 +110,8 @@ def published_window_latency(pipeline: Pipeline, arrivals: ReducerArrivals) -> P
     assert final is not None
     loads, row = pipeline_loads(pipeline), published_tuple_latency(pipeline, arrivals)
     stable = row.is_stable
-    mean_score, sd_score = _max_normal_of(loads.num_mappers)
+    scores = np.array([max_normal(int(number)) for number in loads.num_mappers.flat])
+    mean_score, sd_score = scores.T.reshape(2, *loads.num_mappers.shape)
     _, slowdown = _cpu_slowdowns(pipeline, loads)
     final_s = final.window_s * np.where(stable, slowdown, 0.0)
     row_mean_s, row_sd_s = np.where(stable, row.mean_s, 0.0), np.where(stable, row.sd_s, 0.0)
@@ -156,8 +157,3 @@ def _queue(
     third_ratio = (1.0 + service_scv) ** 3
     wait = qna_wait(interarrival_s, interarrival_scv, service, service_scv, third_ratio)
     return wait.mean_s, wait.variance_s2
-
-
-def _max_normal_of(num_values: Array) -> tuple[Array, Array]:
-    moments = np.array([max_normal(int(number)) for number in num_values.flat])
-    return (moments[:, 0].reshape(num_values.shape), moments[:, 1].reshape(num_values.shape))

@@ -115,9 +115,10 @@ def _model_of_keys(
     baseline, profile_windows = profile.baseline, windows_of(profile) or windows
     profiled = duration_model(profile, *baseline.size)
     model = duration_model(profile, *configuration.size)
+    slopes_s = [[float(level.slope_at(1.0)) for level in of.levels] for of in (model, profiled)]
     slower = [
-        _over(float(level.slope_at(1.0)), float(profiled_level.slope_at(1.0)))
-        for level, profiled_level in zip(model.levels, profiled.levels, strict=True)
+        slope_s / profiled_s if profiled_s > 0.0 else 1.0
+        for slope_s, profiled_s in zip(*slopes_s, strict=True)
     ]
     state_row_s *= slower[-1]
     keyed = keyed_model(
@@ -127,10 +128,6 @@ def _model_of_keys(
         state_rows_s=state_row_s * direct_state_writes(keys, windows),
     )
     return keyed, state_row_s
-
-
-def _over(numerator: float, divisor: float) -> float:
-    return numerator / divisor if divisor > 0.0 else 1.0
 
 
 def _rows_ratio(windows: WindowSet, profile_windows: WindowSet) -> float:
