@@ -17,7 +17,7 @@ _SMALLEST_SCV = 1e-8  # of a positive wait; below this it is a constant at any s
 
 
 class LatticeTooLongError(ValueError):
-    """A law that needs more steps than fit. Use longer steps, or another method."""
+    """A law that needs more than a million steps. Use longer steps, or another method."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -103,8 +103,7 @@ def lattice_law(
 
     ``cdf`` has no atoms. The range should contain all of the law (Q16) except a negligible part, at
     most 1%, which is distributed in proportion. A step of a fiftieth of a standard deviation is
-    fine; it adds about ``step_s**2 / 12`` to the variance. More than a million steps raise a
-    `LatticeTooLongError`.
+    fine; it adds about ``step_s**2 / 12`` to the variance.
 
     >>> lattice_law(lambda x: np.clip(x, 0.0, 1.0), 0.25, 0.0, 1.0).probability
     array([0.125, 0.25 , 0.25 , 0.25 , 0.125])
@@ -122,8 +121,7 @@ def lattice_sample(values_s: Array, step_s: float) -> LatticeLaw:
     r"""Observed times on a lattice, each split between its neighbours so as to keep the mean.
 
     The values (n,), n >= 1, have equal weight (Q16); a single one is a constant. At most
-    ``step_s**2 / 4`` is added to the variance. More than a million steps raise a
-    `LatticeTooLongError`.
+    ``step_s**2 / 4`` is added to the variance.
 
     >>> lattice_sample(np.array([1.1]), 0.5).probability
     array([0.8, 0.2])
@@ -158,8 +156,6 @@ def on_step(law: LatticeLaw, step_s: float) -> LatticeLaw:
 def uniform_law(width_s: float, step_s: float) -> LatticeLaw:
     r"""A time that is uniform from 0 to a width (V5).
 
-    More than a million steps raise a `LatticeTooLongError`.
-
     Parameters
     ----------
     width_s : float, >= 0, longest time; 0 means no time [s]
@@ -175,8 +171,6 @@ def uniform_law(width_s: float, step_s: float) -> LatticeLaw:
 
 def zero_or_gamma_law(wait: WaitMoments, step_s: float) -> LatticeLaw:
     r"""A wait with known moments, taken as zero or gamma distributed (Q15).
-
-    More than a million steps raise a `LatticeTooLongError`.
 
     Parameters
     ----------

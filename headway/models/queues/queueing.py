@@ -18,7 +18,10 @@ _SMALLEST_SCV = 1e-10
 
 
 class WaitMoments(NamedTuple):
-    """Mean [s], variance [s^2] and probability [-] of a wait; service is not part of it."""
+    """Mean [s], variance [s^2] and probability [-] of a wait, of which service is no part.
+
+    Moments are ``inf``, and the probability is 1, if the utilisation is 1 or more.
+    """
 
     mean_s: Array
     variance_s2: Array
@@ -38,8 +41,6 @@ def qna_wait(
     service_third_ratio: Numeric,
 ) -> WaitMoments:
     r"""Mean, variance and probability of a wait as in Whitt's Queueing Network Analyzer.
-
-    Moments are ``inf``, and the probability is 1, if the utilisation is 1 or more.
 
     Parameters
     ----------
@@ -95,8 +96,6 @@ def pollaczek_khinchine_wait(
     service_third_moment_s3: Numeric,
 ) -> WaitMoments:
     r"""Exact wait for Poisson arrivals and any service law.
-
-    Moments are ``inf``, and the probability is 1, if the utilisation is 1 or more.
 
     Parameters
     ----------
