@@ -156,7 +156,8 @@ class Wait:
 def queue_wait(interarrival: QueueTime, service: QueueTime) -> Wait:
     r"""Wait in a queue with one server, first come first served, independent times.
 
-    A utilisation that is below 1 by less than the rounding error raises ``ValueError``. If jobs arrive in bulks, both times are those of bulks.
+    A utilisation that is below 1 by less than the rounding error raises ``ValueError``. If jobs
+    arrive in bulks, both times are those of bulks.
 
     **(Q17)** Choice of the method: (Q16) if both laws are known and fit into a million steps, each
     at most `sd[S-A]/50` and `E[S]/10`; (Q10) if three moments are known. With only two known
