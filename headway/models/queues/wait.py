@@ -10,9 +10,8 @@ from numpy.typing import NDArray
 
 from headway.models.arrays import Array, Numeric
 from headway.models.queues import random_walk
-from headway.models.queues.lattice import LatticeLaw, LatticeTooLongError
 from headway.models.queues.queueing import WaitMoments, gamma_wait_quantile_s, qna_wait
-from headway.models.queues.times import QueueTime
+from headway.models.queues.times import LatticeLaw, LatticeTooLongError, QueueTime
 
 _FEWEST_CELLS = 1 << 12
 _MOST_CELLS = 1 << 20

@@ -11,19 +11,21 @@ import numpy as np
 from headway.assumptions.resources import SHUFFLE_MAX_WAIT_S
 from headway.models.arrays import Array, Numeric
 from headway.models.laws.distributions import gauss_legendre, lognormal_quantile
-from headway.models.queues.lattice import (
-    LatticeLaw,
-    smooth_quantile_s,
-    uniform_law,
-    zero_or_gamma_law,
-)
 from headway.models.queues.queueing import WaitMoments, pollaczek_khinchine_wait
 from headway.models.queues.random_walk import (
     lognormal_third_central_s3,
     positive_parts,
     spitzer_terms,
 )
-from headway.models.queues.times import QueueTime, gamma_time, lognormal_time
+from headway.models.queues.times import (
+    LatticeLaw,
+    QueueTime,
+    gamma_time,
+    lognormal_time,
+    smooth_quantile_s,
+    uniform_law,
+    zero_or_gamma_law,
+)
 from headway.models.queues.wait import queue_wait
 from headway.models.real_time.stages import RealTimeStage, sustainable_rate_per_s
 

@@ -9,19 +9,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headway.models.queues.autocorrelation import autocorrelated_service_wait
-from headway.models.queues.lattice import (
-    LatticeLaw,
-    on_step,
-    smooth_quantile_s,
-    uniform_law,
-    zero_or_gamma_law,
-)
 from headway.models.queues.queueing import WaitMoments
 from headway.models.queues.random_walk import (
     lognormal_third_central_s3,
     positive_parts,
     queue_increment,
     shifted_gamma_wait,
+)
+from headway.models.queues.times import (
+    LatticeLaw,
+    on_step,
+    smooth_quantile_s,
+    uniform_law,
+    zero_or_gamma_law,
 )
 from tests.oracles.queue import correlated_lognormal_s, simulate_queue
 from tests.seeds import examples
