@@ -16,8 +16,7 @@ from headway.domain.sharing import WindowsHow
 from headway.domain.window_set import WindowSet
 from headway.formats.profile_file import load_profile
 from headway.models.sharing.consolidation import MergePlan
-from headway.models.sharing.gain import closing_share
-from headway.models.sharing.keyed import keyed_costs
+from headway.models.sharing.gain import closing_share, keyed_costs
 from headway.models.sharing.profiled_windows import cost_cases, setting_of
 from headway.models.sharing.way_costs import batch_change
 

@@ -1,18 +1,18 @@
-"""Formulas for the batch time of windows: counted directly, by keys, from panes, fused and from a log."""
+"""Formulas for the batch time of windows: counted directly, by keys, by panes, fused, by a log."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
-from headway.domain.window_set import WindowSet
-from headway.units import ms_to_s
-from collections.abc import Sequence
+
 from headway.domain import Configuration, JobProfile, ObservedSetting
+from headway.domain.window_set import WindowSet
 from headway.models.job.duration import DurationModel
 from headway.models.job.setting import duration_model
 from headway.models.sharing.consolidation import present_keys
-from headway.units import s_to_ms
+from headway.units import ms_to_s, s_to_ms
 
 _TOO_ALIKE = 1e-3
 """Settings whose rows and state rows differ by less of their product yield only one cost."""

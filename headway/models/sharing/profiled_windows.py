@@ -14,8 +14,16 @@ from headway.domain import Configuration, JobProfile
 from headway.domain.window_set import WindowSet, WindowSpec
 from headway.models.job.duration import DurationModel
 from headway.models.job.setting import duration_model, settled_batch_rows
-from headway.models.sharing.gain import BatchKeys, UnitCosts, direct_state_writes, windows_touched
-from headway.models.sharing.keyed import keyed_costs, keyed_model, measured_state_row_s, stream_keys
+from headway.models.sharing.gain import (
+    BatchKeys,
+    UnitCosts,
+    direct_state_writes,
+    keyed_costs,
+    keyed_model,
+    measured_state_row_s,
+    stream_keys,
+    windows_touched,
+)
 from headway.units import format_duration, ms_to_s, s_to_ms
 
 _STAGES_PHASE = "add_batch"
