@@ -11,7 +11,7 @@ import numpy as np
 
 from headway.domain.ordered import OrderedPipeline, Scheduler
 from headway.models.arrays import Array
-from headway.models.ordered.allocation import pipelined_allocation, source_work_s
+from headway.models.ordered.chain import pipelined_allocation, source_work_s
 
 _POLLS_PER_SLICE = 20.0  # how often idle workers look again
 _SLICES_PER_WINDOW = 100.0

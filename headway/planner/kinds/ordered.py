@@ -25,7 +25,7 @@ from headway.errors import InputError, argument
 from headway.limits import MOST_PARTITIONS
 from headway.models.arrays import Array
 from headway.models.job.setting import duration_model, settled_batch_rows
-from headway.models.ordered.allocation import water_filled_slots
+from headway.models.ordered.chain import water_filled_slots
 from headway.models.ordered.placement import (
     KeyedStage,
     first_bucket_ids,

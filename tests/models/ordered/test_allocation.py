@@ -7,13 +7,14 @@ import itertools
 import numpy as np
 import pytest
 
-from headway.models.ordered.allocation import (
+from headway.models.ordered.chain import (
+    on_spark,
+    pipeline_allocation,
     pipelined_allocation,
     source_work_s,
     staged_throughput_per_s,
     water_filled_slots,
 )
-from headway.models.ordered.chain import on_spark, pipeline_allocation
 from tests.models.ordered.cases import most, pipeline
 
 GOLDEN = {

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from headway.domain.ordered import Operator, OrderedPipeline, Scheduler
-from headway.models.ordered.allocation import pipelined_allocation, source_work_s
+from headway.models.ordered.chain import pipelined_allocation, source_work_s
 from headway.models.simulation.ordered_schedulers import SchedulerRun, _Slices, simulate_scheduler
 from tests.models.ordered.cases import most, pipeline
 from tests.oracles.ordered_slices import PlainSlices
