@@ -17,7 +17,7 @@ from headway.models.job.duration import DurationModel
 from headway.models.job.setting import SettingLaw, setting_law
 from headway.models.job.window_law import newest_row_lags, why_no_window_law, window_law
 from headway.models.laws.inverse import averaged_quantile_s
-from headway.models.sharing import gain
+from headway.models.sharing import gain, way_costs
 from headway.models.sharing.consolidation import (
     MergePlan,
     present_keys,
@@ -29,13 +29,6 @@ from headway.models.sharing.profiled_windows import (
     assumptions,
     cost_cases,
     setting_of,
-)
-from headway.models.sharing.way_costs import (
-    batch_change,
-    cheapest_merges,
-    mode_work,
-    partition_deal,
-    ways_of,
 )
 from headway.units import ms_to_s
 
@@ -79,8 +72,8 @@ def sharing_gain(
     ways = tuple(_ways(setting, merges))
     horizon_ms = steady_horizon_ms(merges)
     costs = next(cost_cases(setting))
-    work_by_mode_s, break_even_windows_ratio, pause_by_mode_s = mode_work(setting, merges)
-    busiest_ratio, moved_ratio = partition_deal(setting)
+    work_by_mode_s, break_even_windows_ratio, pause_by_mode_s = way_costs.mode_work(setting, merges)
+    busiest_ratio, moved_ratio = way_costs.partition_deal(setting)
     return SharingGain(
         windows=windows,
         rate_per_s=rate,
@@ -158,9 +151,9 @@ def _merge_plan(setting: WindowSetting) -> MergePlan:
 
 
 def _ways(setting: WindowSetting, merges: MergePlan) -> Iterator[SharingWay]:
-    cases, plan = list(cost_cases(setting)), cheapest_merges(setting, merges)
-    for how in ways_of(setting):
-        changes = [batch_change(how, setting, case, plan) for case in cases]
+    cases, plan = list(cost_cases(setting)), way_costs.cheapest_merges(setting, merges)
+    for how in way_costs.ways_of(setting):
+        changes = [way_costs.batch_change(how, setting, case, plan) for case in cases]
         yield _way(how, setting, changes, plan)
 
 
