@@ -12,14 +12,9 @@ from headway.assumptions.resources import SHUFFLE_MAX_WAIT_S
 from headway.models.arrays import Array, Numeric
 from headway.models.laws.distributions import gauss_legendre, lognormal_quantile
 from headway.models.queues.queueing import WaitMoments, pollaczek_khinchine_wait
-from headway.models.queues.random_walk import (
-    lognormal_third_central_s3,
-    positive_parts,
-    spitzer_terms,
-)
+from headway.models.queues.random_walk import positive_parts, spitzer_terms
 from headway.models.queues.times import (
     LatticeLaw,
-    QueueTime,
     gamma_time,
     lognormal_time,
     smooth_quantile_s,
@@ -231,14 +226,9 @@ def _read(rate_per_s: float, arrival_scv: float, stage: RealTimeStage) -> _Visit
         wait = pollaczek_khinchine_wait(1.0 / rate_per_s, stage.row_s, second, third)
     else:
         arrivals = gamma_time(1.0 / rate_per_s, float(np.sqrt(arrival_scv)))
-        wait = queue_wait(
-            replace(arrivals, on_lattice=None),
-            QueueTime(
-                mean_s=stage.row_s,
-                scv=stage.row_cv**2,
-                third_central_s3=float(lognormal_third_central_s3(stage.row_s, stage.row_cv)),
-            ),
-        ).moments
+        service = lognormal_time(stage.row_s, stage.row_cv)
+        times = (replace(time, on_lattice=None) for time in (arrivals, service))
+        wait = queue_wait(*times).moments
     return _Visit(0.0, 0.0, wait, stage.row_s, stage.row_cv)
 
 
