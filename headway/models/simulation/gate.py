@@ -11,6 +11,7 @@ import numpy as np
 
 from headway.domain import Z90, EventTimeLag, Policy, QueryState, ScheduledQuery
 from headway.models.arrays import Array
+from headway.models.laws.uniform_mixture import uniform_mixture_quantile
 from headway.models.scheduling.order import WaitingQueries, WaitingQuery
 
 # Parts of a batch: its driver before the executors, the executors, and the driver after them.
@@ -146,12 +147,8 @@ class QueryOutcome:
 
     def row_latency_quantile_s(self, quantile: float) -> float:
         """Quantile of the latency of rows. [s]"""
-        low, high = 0.0, float(self.row_wait_s[:, 1].max())
-        for _ in range(40):
-            middle = 0.5 * (low + high)
-            late = self.rows_later_than(middle) > 1.0 - quantile
-            low, high = (middle, high) if late else (low, middle)
-        return high
+        newest, oldest, rows = self.row_wait_s.T
+        return float(uniform_mixture_quantile(quantile, newest, oldest, rows))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
