@@ -63,13 +63,11 @@ def windows_of(profile: JobProfile) -> WindowSet | None:
     emitted = profile.shape.emitted_windows
     if not emitted or any(window.kind == "session" for window in emitted):
         return None
-    by_size = {
-        s_to_ms(window.size_s): WindowSpec(
-            size_ms=s_to_ms(window.size_s), slide_ms=s_to_ms(window.slide_s or window.size_s)
-        )
-        for window in emitted
-    }
-    return WindowSet.of(by_size.values())
+    by_size = {s_to_ms(window.size_s): window for window in emitted}
+    return WindowSet.of(
+        WindowSpec(size_ms=size_ms, slide_ms=s_to_ms(window.slide_s or window.size_s))
+        for size_ms, window in by_size.items()
+    )
 
 
 def setting_of(
