@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-from headway.domain import Configuration, JobProfile, ObservedSetting
+from headway.domain import Configuration, JobProfile
 from headway.domain.window_set import WindowSet
 from headway.models.job.duration import DurationModel
 from headway.models.job.setting import duration_model
@@ -227,10 +227,9 @@ def keyed_costs(profile: JobProfile) -> tuple[float, float] | None:
     >>> keyed_costs.__name__
     'keyed_costs'
     """
-    settings = [setting for setting in profile.settings if _is_alike(setting, profile.baseline)]
-    if not settings:
+    points = _points(profile)
+    if not points:
         return None
-    points = [_point(profile, setting) for setting in settings]
     nn, nu = sum(n * n for n, _ in points), sum(n * u for n, u in points)
     uu = sum(u * u for _, u in points)
     n1, u1 = sum(n for n, _ in points), sum(u for _, u in points)
@@ -244,24 +243,17 @@ def keyed_costs(profile: JobProfile) -> tuple[float, float] | None:
     return max(n1 - state_s * nu, 0.0) / nn, state_s
 
 
-def _is_alike(setting: ObservedSetting, baseline: Configuration) -> bool:
-    """Whether a setting has recorded state rows, with the slots that the costs are for."""
-    configuration = setting.configuration
-    return (
-        setting.updated_rows is not None
-        and configuration.num_slots == baseline.num_slots
-        and configuration.shuffle_partitions == baseline.shuffle_partitions
-    )
-
-
-def _point(profile: JobProfile, setting: ObservedSetting) -> tuple[float, float]:
-    """Rows and state rows of a setting's batch, over its time beyond that of an empty batch."""
-    configuration = setting.configuration
-    model = duration_model(profile, *configuration.size)
+def _points(profile: JobProfile) -> list[tuple[float, float]]:
+    """Rows and state rows of batches at the profiled slots, over their time beyond an empty one."""
+    model = duration_model(profile, *profile.baseline.size)
     fixed_s = model.driver_s + sum(float(level.fixed_s) for level in model.levels)
-    left_s = max(setting.batch_duration_mean_s - fixed_s, 0.01 * setting.batch_duration_mean_s)
-    rows = setting.rows_per_batch_middle
-    return rows / left_s, (setting.updated_rows or 0.0) / left_s
+    points = []
+    for setting in profile.settings:
+        if setting.updated_rows is not None and setting.configuration.size == profile.baseline.size:
+            duration_s = setting.batch_duration_mean_s
+            left_s = max(duration_s - fixed_s, 0.01 * duration_s)
+            points.append((setting.rows_per_batch_middle / left_s, setting.updated_rows / left_s))
+    return points
 
 
 def measured_state_row_s(profile: JobProfile, configuration: Configuration) -> float | None:
@@ -271,8 +263,7 @@ def measured_state_row_s(profile: JobProfile, configuration: Configuration) -> f
     """
     if profile.state is None or profile.state.updated_row_s is None:
         return None
-    tasks_at_a_time = min(configuration.num_slots, configuration.shuffle_partitions)
-    return profile.state.updated_row_s / tasks_at_a_time
+    return profile.state.updated_row_s / min(configuration.size)
 
 
 def stream_keys(num_keys: float, num_rows: float, batch_s: float, windows: WindowSet) -> BatchKeys:
