@@ -166,11 +166,8 @@ def _direct_model(
 
 
 def _are_sources(profile: JobProfile) -> list[bool]:
-    levels = dict.fromkeys(stage.level for stage in profile.stages)
-    return [
-        any(s.level == level and s.tasks_rule == "source" for s in profile.stages)
-        for level in levels
-    ]
+    sources = {stage.level for stage in profile.stages if stage.tasks_rule == "source"}
+    return [level in sources for level in dict.fromkeys(stage.level for stage in profile.stages)]
 
 
 def _keys(profile: JobProfile, num_rows: float, batch_s: float, windows: WindowSet) -> BatchKeys:
@@ -210,8 +207,7 @@ def cost_cases(setting: WindowSetting) -> Iterator[UnitCosts]:
     rows. Assumed costs were measured once, in 2026, on two cores of one machine.
     """
     slots = setting.configuration.num_slots
-    slope_s = _source_slope_s(setting)
-    per_copy_s = slope_s / setting.windows.num_copies
+    per_copy_s = _source_slope_s(setting) / setting.windows.num_copies
     measured_s = measured_state_row_s(setting.profile, setting.configuration)
     state_s = _state_row_s(setting, measured_s)
     stage_s = _second_stage_s(setting)
