@@ -108,7 +108,7 @@ def predicted(
     """Batch duration of each way, for ``rows`` rows per batch over a second of event time."""
     windows = WindowSet.parse(texts)
     configuration = replace(profile.baseline, trigger_s=1.0, max_offsets_per_trigger=rows)
-    here = setting_of(profile, configuration, windows, float(rows), 1.0, float(keys))
+    here = setting_of(profile, configuration, windows, float(rows), float(keys))
     merges = MergePlan(windows=windows, pane_ms=windows.pane_ms)
     share = closing_share(here.keys.batch_s, windows)
     direct_s = float(here.model.mean_s(here.num_rows))

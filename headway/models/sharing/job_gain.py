@@ -67,7 +67,7 @@ def sharing_gain(
     'sharing_gain'
     """
     rate = profile.arrivals.rate_per_s if rate_per_s is None else rate_per_s
-    setting = setting_of(profile, configuration, windows, rate, configuration.trigger_s, num_keys)
+    setting = setting_of(profile, configuration, windows, rate, num_keys)
     merges = _merge_plan(setting)
     ways = tuple(_ways(setting, merges))
     horizon_ms = steady_horizon_ms(merges)
@@ -112,7 +112,7 @@ def sharing_ways(
     >>> sharing_ways.__name__
     'sharing_ways'
     """
-    setting = setting_of(profile, configuration, windows, rate_per_s, configuration.trigger_s)
+    setting = setting_of(profile, configuration, windows, rate_per_s)
     # Roll-ups save little of a batch, and finding them takes longer than everything else.
     return tuple(_ways(setting, MergePlan(windows=windows, pane_ms=windows.pane_ms)))
 
@@ -130,14 +130,8 @@ def _queries(setting: WindowSetting, queries: Mapping[str, WindowSet]) -> Iterat
 
 def _changed(setting: WindowSetting, windows: WindowSet, trigger_s: float) -> WindowSetting:
     """The setting with other windows, or at another trigger."""
-    return setting_of(
-        setting.profile,
-        setting.configuration,
-        windows,
-        setting.rate_per_s,
-        trigger_s,
-        setting.num_keys,
-    )
+    configuration = replace(setting.configuration, trigger_s=trigger_s)
+    return setting_of(setting.profile, configuration, windows, setting.rate_per_s, setting.num_keys)
 
 
 def _merge_plan(setting: WindowSetting) -> MergePlan:

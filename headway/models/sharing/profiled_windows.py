@@ -35,12 +35,16 @@ class WindowSetting(NamedTuple):
     configuration: Configuration
     windows: WindowSet
     rate_per_s: float
-    trigger_s: float
     model: DurationModel
     num_rows: float
     keys: BatchKeys
     num_keys: float | None = None
     state_row_s: float | None = None
+
+    @property
+    def trigger_s(self) -> float:
+        """Trigger interval of the configuration. [s]"""
+        return self.configuration.trigger_s
 
     @property
     def is_update(self) -> bool:
@@ -75,16 +79,14 @@ def setting_of(
     configuration: Configuration,
     windows: WindowSet,
     rate_per_s: float,
-    trigger_s: float,
     num_keys: float | None = None,
 ) -> WindowSetting:
     """Rows and keys of a batch at one setting, and the direct query's duration by its rows.
 
-    By (T1) and (T3), and (H10) if keys are given. ``trigger_s`` is used instead of the trigger of
-    the configuration. ``num_keys`` are the keys of the stream; by default they grow with the rows
-    as in the profile.
+    By (T1) and (T3), and (H10) if keys are given. ``num_keys`` are the keys of the stream; by
+    default they grow with the rows as in the profile.
     """
-    limit = configuration.max_offsets_per_trigger or math.inf
+    limit, trigger_s = configuration.max_offsets_per_trigger or math.inf, configuration.trigger_s
     model, state_row_s = _direct_model(profile, configuration, windows), None
     num_rows = min(float(settled_batch_rows(model, rate_per_s, trigger_s)), limit)
     batch_s = max(num_rows / rate_per_s, 1e-3)
@@ -101,7 +103,6 @@ def setting_of(
         configuration,
         windows,
         rate_per_s,
-        trigger_s,
         model,
         num_rows,
         keys,
