@@ -12,7 +12,7 @@ import pytest
 from headway.assumptions.live import LEAST_KEPT_S, MOST_STEP_DOWN_RATIO
 from headway.domain.live import Bounds, ChangeKind, Proposal, Reason, SeenBatch, Signal
 from headway.errors import InputError
-from headway.models.estimation.forecast import DailyRates
+from headway.models.estimation.daily_rates import DailyRates
 from headway.tuner.rule.expectation import Transition, expectation_of
 from headway.tuner.rule.look import Look
 from headway.tuner.rule.memory import LearnedCosts, Memory, estimated, late_ratio

@@ -16,7 +16,7 @@ from headway.domain.live import Reason
 from headway.domain.tuner import Phase
 from headway.errors import HeadwayError, InputError, TunerLockedError
 from headway.formats.tuner_files import TunerLock, load_tuner, lock_file, save_tuner
-from headway.models.estimation.forecast import DailyRates
+from headway.models.estimation.daily_rates import DailyRates
 from tests.factories import a_configuration
 from tests.tuning.simulated import Killed, SimulatedQuery, a_machine, begun, phase_of, run_for
 

@@ -23,7 +23,8 @@ from headway.assumptions.live import (
 from headway.domain.live import ChangeKind, Estimate, SeenBatch, Signal
 from headway.domain.tuner import LateBin, TunerState
 from headway.models.estimation.cost_drift import cost_factor, level_error_ratio
-from headway.models.estimation.forecast import DailyRates, RateForecast, with_arrivals, with_rows
+from headway.models.estimation.daily_rates import DailyRates, with_rows
+from headway.models.estimation.forecast import RateForecast, with_arrivals
 from headway.models.job.change_cost import margin_score, planned_rate_per_s
 from headway.tuner.rule.table import CapacityTable
 from headway.units import HOURS_PER_DAY, S_PER_HOUR

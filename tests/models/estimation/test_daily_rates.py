@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from headway.models.estimation.forecast import DailyRates, with_rows
+from headway.models.estimation.daily_rates import DailyRates, with_rows
 
 DAY, SLOT_S, DAY_S = 288, 300.0, 86400.0
 EIGHT = 96
