@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -13,72 +12,15 @@ import numpy as np
 from headway.assumptions import live, predictions
 from headway.domain.live import ExecutorStep
 from headway.models.arrays import Array
+from headway.models.simulation.loop_run import LoopRun
 from headway.models.simulation.rate_trace import BatchNoise, CumulativeRows
 
-_NO_ROW = 1e-9
 _HAIR = 1e-9
 _DRAWN_AT_ONCE = 8192
 _LEAST_LIMITED_S = 1.0
 
 #: Mean time as a function of rows: a constant, and terms of time per row and exponent.
 Costs = tuple[float, tuple[tuple[float, float], ...]]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LoopRun:
-    """Results of one run; arrays have one entry per batch."""
-
-    start_s: Array
-    duration_s: Array
-    num_rows: Array
-    late_rows: Array  # Its oldest rows, which were committed after the limit. [rows]
-    unread_late_rows: float  # Older than the limit, and not committed when the trace ended. [rows]
-    arrived_rows: float
-    steps: tuple[ExecutorStep, ...]  # The first is the start; every other one is a change.
-    executor_s: float  # Requested executors, integrated over time. [s]
-    arrivals: CumulativeRows
-
-    @property
-    def num_changes(self) -> int:
-        """How often the executors or the trigger interval were changed."""
-        return len(self.steps) - 1
-
-    @property
-    def late_ratio(self) -> float:
-        """Share of rows that were late. [-]"""
-        return float((self.late_rows.sum() + self.unread_late_rows) / self.arrived_rows)
-
-    def late_by(self, edges_s: Array) -> tuple[Array, Array]:
-        """Rows that arrived between edges, and how many of them were late. [rows]"""
-        arrived = self.arrivals.of_run_until(edges_s, 0)
-        read_rows = np.concatenate([[0.0], np.cumsum(self.num_rows)])
-        # The late rows of a batch are its oldest ones: the count rises up to one row, then is
-        # constant.
-        knots = np.stack([read_rows[:-1], read_rows[:-1] + self.late_rows], axis=1).ravel()
-        before = np.concatenate([[0.0], np.cumsum(self.late_rows)])
-        counts = np.stack([before[:-1], before[1:]], axis=1).ravel()
-        end_knots = [read_rows[-1], read_rows[-1] + self.unread_late_rows]
-        knots = np.concatenate([knots, end_knots])
-        counts = np.concatenate([counts, [before[-1], before[-1] + self.unread_late_rows]])
-        return np.diff(arrived), np.diff(np.interp(arrived, knots, counts))
-
-    def kept_share(self, most_late_ratio: float) -> float:
-        """Share of five-minute windows that have no more late rows than allowed. [-]"""
-        first_s = self.arrivals.first_s
-        end_s = first_s + self.arrivals.cell_s * (len(self.arrivals.rows) - 1)
-        num_windows = max(round((end_s - first_s) / 300.0), 1)
-        rows, late = self.late_by(np.linspace(first_s, end_s, num_windows + 1))
-        return float(np.mean(late <= most_late_ratio * rows + _NO_ROW * self.arrived_rows))
-
-    def num_reversals(self, within_s: float) -> int:
-        """Changes of executors that reverse the previous one within a given time."""
-        steps = [self.steps[0]]
-        steps += [step for last, step in pairwise(self.steps) if step.executors != last.executors]
-        changes = [(step.executors - last.executors, step.at_s) for last, step in pairwise(steps)]
-        return sum(
-            change * last_change < 0 and at_s - last_s < within_s
-            for (last_change, last_s), (change, at_s) in pairwise(changes)
-        )
 
 
 class Sight(NamedTuple):
