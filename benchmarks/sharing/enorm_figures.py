@@ -17,7 +17,7 @@ from headway.models.sharing.fusion import (
     rows_between,
     rows_score,
 )
-from headway.models.sharing.way_costs import WindowWork, flux_moves, mode_work_s
+from headway.models.sharing.modes import WindowWork, flux_moves, mode_work_s
 from tests.oracles.migrations import Migration, migration_costs
 
 NODES = 6

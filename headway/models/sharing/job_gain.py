@@ -17,7 +17,7 @@ from headway.models.job.duration import DurationModel
 from headway.models.job.setting import SettingLaw, setting_law
 from headway.models.job.window_law import newest_row_lags, why_no_window_law, window_law
 from headway.models.laws.inverse import averaged_quantile_s
-from headway.models.sharing import gain, way_costs
+from headway.models.sharing import gain, modes, way_costs
 from headway.models.sharing.consolidation import (
     MergePlan,
     present_keys,
@@ -72,8 +72,8 @@ def sharing_gain(
     ways = tuple(_ways(setting, merges))
     horizon_ms = steady_horizon_ms(merges)
     costs = next(cost_cases(setting))
-    work_by_mode_s, break_even_windows_ratio, pause_by_mode_s = way_costs.mode_work(setting, merges)
-    busiest_ratio, moved_ratio = way_costs.partition_deal(setting)
+    work_by_mode_s, break_even_windows_ratio, pause_by_mode_s = modes.mode_work(setting, merges)
+    busiest_ratio, moved_ratio = modes.partition_deal(setting)
     return SharingGain(
         windows=windows,
         rate_per_s=rate,

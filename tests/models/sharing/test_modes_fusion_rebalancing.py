@@ -19,7 +19,7 @@ from headway.models.sharing.fusion import (
     rows_between,
     rows_score,
 )
-from headway.models.sharing.way_costs import (
+from headway.models.sharing.modes import (
     WindowWork,
     after_moves,
     flux_moves,
