@@ -133,6 +133,8 @@ def noise_at_most(batch_ratio: float, num_free: float, probability: float) -> fl
     >>> [round(noise_at_most(0.06, num_free, 0.01), 3) for num_free in (9, 99, 9999)]
     [0.125, 0.072, 0.061]
     """
+    if not (batch_ratio > 0.0 and num_free > 0.0 and 0.0 < probability < 1.0):
+        raise ValueError("need noise above 0, num_free above 0 and a probability in (0, 1)")
     chi_squared = 2.0 * float(gammaincinv(0.5 * num_free, probability))
     return batch_ratio * math.sqrt(num_free / chi_squared)
 
@@ -168,6 +170,8 @@ def _fresh_and_centred(
 ) -> tuple[Array, Array]:
     """Variance of the fresh noise of each batch, and its deviation about a mean of 0."""
     expected = np.asarray(expected_s, dtype=np.float64)
+    if not np.all(expected > 0.0):
+        raise ValueError("need positive modelled durations")
     variance = np.log1p(np.square(noise_ratio_at(noise, expected)))
     fresh = variance - _lasting_variance(noise)
     if not np.all(fresh > 0.0):

@@ -17,6 +17,7 @@ from headway.models.laws.normal import ndtri
 
 # Siegmund's correction for the overshoot of a random walk over a barrier, twice 0.583.
 _OVERSHOOT = 1.166
+_MOST_THRESHOLD = 1e6
 # Odds of twenty to one between two kinds of a shift.
 _CLEAR_LEAD = 2.0 * float(np.log(20.0))
 
@@ -39,6 +40,8 @@ def cusum(scores: Array, allowance: float) -> Array:
     >>> cusum(np.array([-1.0, 2.0, 2.0, -3.0]), 0.5)
     array([0. , 1.5, 3. , 0. ])
     """
+    if not allowance >= 0.0:
+        raise ValueError("allowance must not be negative")
     walk = np.cumsum(np.asarray(scores, dtype=np.float64) - allowance, axis=-1)
     return np.asarray(walk - np.minimum(np.minimum.accumulate(walk, axis=-1), 0.0))
 
@@ -52,6 +55,8 @@ def first_alarm(scores: Array, allowance: float, threshold: float) -> Alarm | No
     >>> first_alarm(np.repeat([0.0, 1.5], [30, 10]), 0.5, 4.0)
     (34, 30)
     """
+    if not threshold > 0.0:
+        raise ValueError("threshold must be positive")
     slower = np.asarray(scores, dtype=np.float64)
     alarms = []
     for values in (slower, -slower):
@@ -80,6 +85,8 @@ def cusum_run_length(
     array([338.1, 8.3])
     """
     moved, slack, barrier = together(shift, allowance, threshold)
+    if not (np.all(slack >= 0.0) and np.all(barrier > 0.0) and np.all(np.isfinite(moved))):
+        raise ValueError("need a finite shift, allowance >= 0 and threshold > 0")
     up = _one_sided_run_length(moved - slack, barrier)
     if not two_sided:
         return up
@@ -92,8 +99,8 @@ def cusum_threshold(run_length: float, allowance: float, *, two_sided: bool = Fa
     r"""Threshold that raises a false alarm once in a desired number of batches (E25).
 
     ``run_length``, the mean number of batches between false alarms, must exceed that of a threshold
-    of 0. For correlated batches the scores are those of (E23), and this threshold applies
-    unchanged.
+    of 0. A ValueError is raised if no threshold makes alarms that rare. For correlated batches the
+    scores are those of (E23), and this threshold applies unchanged.
 
     >>> round(cusum_threshold(338.1, 0.5), 3)
     4.0
@@ -107,6 +114,8 @@ def cusum_threshold(run_length: float, allowance: float, *, two_sided: bool = Fa
         raise ValueError(f"run_length must be finite and exceed {reached(low):.2g} batches")
     while reached(high) < run_length:
         low, high = high, 2.0 * high
+        if high > _MOST_THRESHOLD:
+            raise ValueError("no threshold gives a false alarm so rarely")
     for _ in range(60):
         middle = 0.5 * (low + high)
         low, high = (middle, high) if reached(middle) < run_length else (low, middle)
@@ -156,6 +165,10 @@ def shift_since(
     """
     rows, duration = np.asarray(num_rows, dtype=float), np.asarray(duration_s, dtype=float)
     mean = fixed_s + per_row_s * rows
+    if rows.size == 0 or not (np.all(mean > 0.0) and np.all(duration > 0.0)):
+        raise ValueError("need at least one batch, with positive durations, measured and modelled")
+    if not (relative_noise > 0.0 and fixed_s >= 0.0 and per_row_s >= 0.0 and np.all(rows >= 0.0)):
+        raise ValueError("need relative_noise > 0 and neither rows nor the line negative")
     deviation = duration / mean - 1.0
     # Durations that have grown vary more as well.
     noise = relative_noise * max(1.0 + float(np.mean(deviation)), 1e-3)
@@ -233,6 +246,8 @@ def level_error_ratio(
     >>> [round(level_error_ratio(noise, 0.1, *pair), 3) for pair in ((0, 0), (400, 0), (400, 400))]
     [0.1, 0.081, 0.012]
     """
+    if not (spread_ratio >= 0.0 and 0 <= num_at_setting <= num_batches):
+        raise ValueError("need a spread of 0 or more, and no more batches at a setting than in all")
     seen_ratio = spread_ratio if seen_spread_ratio is None else seen_spread_ratio
     weight = live.FACTOR_WEIGHT_RATIO.value
     keeps = 1.0 - weight
@@ -285,6 +300,8 @@ def drift_found(
     (100, 1.3)
     """
     expected_s = fixed_s + per_row_s * np.asarray(num_rows, dtype=np.float64)
+    if not (np.all(expected_s > 0.0) and np.all(np.asarray(duration_s) > 0.0)):
+        raise ValueError("need positive durations, measured and modelled")
     log_ratio = np.log(duration_s / expected_s)
     alarm = _alarm(log_ratio, expected_s, noise, interval_s)
     if alarm is None:
@@ -322,6 +339,8 @@ def batches_to_find(
     >>> batches_to_find(1.1, **how, num_before=10)
     inf
     """
+    if not (ratio > 0.0 and num_before >= 0 and num_after >= 1):
+        raise ValueError("need a positive ratio, num_before >= 0 and num_after >= 1")
     log_variance = math.log1p(float(noise_ratio_at(noise, expected_s)) ** 2)
     steps = np.repeat([0.0, math.log(ratio)], [num_before, num_after]) - 0.5 * log_variance
     alarm = _alarm(steps, np.full(len(steps), expected_s), noise, interval_s)
@@ -335,6 +354,10 @@ def _alarm(
     log_ratio: Array, expected_s: Array, noise: DurationNoise, interval_s: float
 ) -> Alarm | None:
     """The first alarm, of a change within the run or of the run as a whole."""
+    if not interval_s > 0.0:
+        raise ValueError("interval_s must be positive")
+    if len(log_ratio) == 0:
+        return None
     scores, levels = news_of(log_ratio, expected_s, noise)
     allowance = 0.5 * live.SMALLEST_DRIFT_SPREADS.value * lasting_score(float(expected_s[0]), noise)
     num_batches = max(live.FALSE_ALARM_S.value / interval_s, 10.0)

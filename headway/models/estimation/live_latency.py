@@ -28,6 +28,8 @@ class RowWaits(NamedTuple):
         >>> RowWaits(*np.array([[1.0], [2.0], [10.0]]), np.array([1])).late_rows(1.5)
         5.0
         """
+        if not limit_s > 0.0:
+            raise ValueError("limit_s must be positive")
         width = self.high_s - self.low_s
         share = (self.high_s - limit_s) / np.where(width > 0.0, width, 1.0)
         is_late = (self.low_s > limit_s).astype(np.float64)
@@ -62,7 +64,15 @@ def row_waits(
     >>> waits.low_s, waits.high_s, waits.num_rows
     (array([1. , 1.5]), array([1.5, 2. ]), array([10., 10.]))
     """
-    planned_s, arrived, read = available_s, available_rows, position_rows
+    planned_s, arrived, read, committed = (
+        np.asarray(values, dtype=np.float64)
+        for values in (available_s, available_rows, position_rows, committed_s)
+    )
+    shapes = {values.shape for values in (planned_s, arrived, read, committed)}
+    if planned_s.ndim != 1 or len(shapes) > 1:
+        raise ValueError("need four 1-D arrays of one length")
+    if any(np.any(np.diff(values) < 0.0) for values in (planned_s, arrived, read)):
+        raise ValueError("times, rows and positions must not decrease")
     if len(planned_s) < 2:
         empty = np.zeros(0)
         return RowWaits(empty, empty, empty, empty.astype(np.intp))
@@ -71,7 +81,7 @@ def row_waits(
     bounds = np.unique(np.concatenate([read[1:], arrived, [first]]))
     bounds = bounds[(bounds >= first) & (bounds <= min(read[-1], arrived[-1]))]
     batch = np.minimum(np.searchsorted(read, bounds[1:], side="left"), len(read) - 1)
-    done_s = committed_s[batch]
+    done_s = committed[batch]
     came_first_s = _came_s(planned_s, arrived, bounds[:-1], side="right")
     came_last_s = _came_s(planned_s, arrived, bounds[1:], side="left")
     return RowWaits(done_s - came_last_s, done_s - came_first_s, np.diff(bounds), batch)

@@ -79,8 +79,8 @@ def pipelined_allocation(
     >>> round(limited.throughput_per_s), limited.workers.round(2).tolist(), limited.limiting
     (33333, [0.33, 1.0, 0.67], 1)
     """
-    work = np.asarray(work_s, dtype=np.float64)
-    by_operator = np.asarray(most_workers) / work
+    work, max_workers = _checked(work_s, most_workers, num_workers)
+    by_operator = max_workers / work
     narrowest = int(np.argmin(by_operator))
     by_workers = num_workers / float(work.sum())
     if by_workers <= by_operator[narrowest]:
@@ -103,7 +103,8 @@ def staged_throughput_per_s(
     >>> round(staged_throughput_per_s([1e-5, 3e-5, 2e-5], [np.inf, 1, np.inf], 8))
     29630
     """
-    return float(1.0 / (np.asarray(work_s) / np.minimum(most_workers, num_workers)).sum())
+    work, max_workers = _checked(work_s, most_workers, num_workers)
+    return float(1.0 / (work / np.minimum(max_workers, num_workers)).sum())
 
 
 def water_filled_slots(
@@ -135,9 +136,11 @@ def water_filled_slots(
     >>> water_filled_slots([1e-5, 2e-5, 1.5e-5, 4e-6], 16, tied=[0, 0, 0, 0]).num_tasks
     (4, 4, 4, 4)
     """
-    work = np.asarray(work_s, dtype=np.float64)
-    max_tasks = np.full(len(work), np.inf) if most_tasks is None else np.asarray(most_tasks)
+    unlimited = np.full(len(work_s), np.inf)
+    work, max_tasks = _checked(work_s, unlimited if most_tasks is None else most_tasks, num_slots)
     group = np.arange(len(work)) if tied is None else np.unique(tied, return_inverse=True)[1]
+    if len(group) != len(work):
+        raise ValueError("tied needs a number for each stage")
     size, heaviest = np.bincount(group), np.zeros(group.max() + 1)
     np.maximum.at(heaviest, group, work)
     highest = np.full(len(size), np.inf)
@@ -156,6 +159,20 @@ def water_filled_slots(
         float((np.minimum(tasks, highest) / heaviest).min()),
         min(num_slots / float(work.sum()), float((max_tasks / work).min())),
     )
+
+
+def _checked(
+    work_s: Sequence[float] | Array, most_workers: Sequence[float] | Array, num_workers: float
+) -> tuple[Array, Array]:
+    work = np.asarray(work_s, dtype=np.float64)
+    max_workers = np.asarray(most_workers, dtype=np.float64)
+    if work.ndim != 1 or not work.size or work.shape != max_workers.shape:
+        raise ValueError("work_s and most_workers must be of one length, at least 1")
+    if not (np.all(work > 0.0) and np.all(np.isfinite(work)) and np.all(max_workers > 0.0)):
+        raise ValueError("work_s and most_workers must be positive")
+    if not 0.0 < num_workers < np.inf:
+        raise ValueError(f"num_workers must be positive, got {num_workers}")
+    return work, max_workers
 
 
 class OperatorLatency(NamedTuple):

@@ -30,6 +30,10 @@ class ServiceLaw:
     mean_s: float
     cv: float
 
+    def __post_init__(self) -> None:
+        if not (0.0 < self.mean_s < np.inf and 0.0 <= self.cv <= 3.0):
+            raise ValueError(f"need mean_s > 0 and cv in 0..3, got {self.mean_s} and {self.cv}")
+
     @property
     def is_constant(self) -> bool:
         """Whether it never varies; the laws below lose precision if it hardly varies."""
@@ -107,6 +111,8 @@ def reordered_throughput_per_s(
     >>> round(reordered_throughput_per_s(16, 1e-5, locked), -3)
     898000.0
     """
+    if not (num_workers > 0.0 and cost_s > 0.0 and selectivity_ratio > 0.0):
+        raise ValueError("need num_workers, cost_s and selectivity_ratio above 0")
     send_s = reordering.send_s * selectivity_ratio
     if reordering.scheme == "non-blocking":
         by_workers = num_workers / (cost_s + reordering.store_s + send_s)
@@ -149,6 +155,8 @@ def saturated_latency_s(num_workers: int, cost_s: float, reordering: Reordering)
     >>> saturated_latency_s(16, 1e-5, Reordering(num_buffered=64, send_s=1e-6)) * 1e6
     80.0
     """
+    if num_workers < 1 or not cost_s > 0.0:
+        raise ValueError("need num_workers >= 1 and cost_s > 0")
     if reordering.scheme == "lock":
         return num_workers * reordering.send_s + cost_s
     return (reordering.num_buffered + num_workers) * reordering.send_s
@@ -168,6 +176,8 @@ def ordered_exit_law(service: ServiceLaw, num_busy: float) -> TimeLaw:
     >>> round(law.mean_s - 1.0, 4), round(law.quantile_s(0.99), 2)
     (1.7179, 6.68)
     """
+    if not num_busy >= 1.0:
+        raise ValueError(f"num_busy must be at least 1, got {num_busy}")
     time = service.grid_s(num_busy)
     return TimeLaw(time, service.cdf(time) * service.excess_cdf(time) ** (num_busy - 1.0))
 
@@ -190,8 +200,12 @@ def partitioned_exit_law(
     >>> round(law.mean_s, 2), round(law.quantile_s(0.99), 1)
     (2.49, 5.7)
     """
-    share, count = np.unique(shares, return_counts=True)
+    share, count = np.unique(_shares(shares), return_counts=True)
     loads = utilization_ratio * num_workers * share
+    if num_workers < 1 or not 0.0 < utilization_ratio < 1.0:
+        raise ValueError("need num_workers >= 1 and utilization_ratio between 0 and 1")
+    if not loads.max() < 1.0:
+        raise ValueError(f"a partition is saturated: its load is {loads.max():.3g}")
     relaxation_s = service.mean_s * (1.0 + service.cv**2) / (2.0 * (1.0 - loads.max()))
     horizon_s = _DECAYS * relaxation_s + 10.0 * service.mean_s * (1.0 + service.cv)
     step_s = horizon_s / _CELLS
@@ -235,6 +249,8 @@ def hybrid_exit_law(
     >>> round(law.mean_s, 1)
     1.3
     """
+    if num_workers < 1 or num_buckets < 1 or not 0.0 < utilization_ratio <= 1.0:
+        raise ValueError("need workers, partitions and a utilization_ratio above 0, at most 1")
     busy = max(utilization_ratio * num_workers, 1.0)
     horizon_s = float(service.grid_s(num_workers)[-1]) + 2.0 * service.mean_s
     step_s = horizon_s / _CELLS
@@ -261,8 +277,9 @@ def is_hybrid_law_in_range(shares: Array, num_busy: float) -> bool:
     >>> [is_hybrid_law_in_range(np.full(p, 1 / p), 14.0) for p in (32, 400)]
     [False, True]
     """
-    is_even = float(shares.max()) * len(shares) < 1.0 + 1e-9
-    is_sparse = num_busy <= BUSIEST_PARTITIONS_RATIO.value * len(shares)
+    share = _shares(shares)
+    is_even = float(share.max()) * len(share) < 1.0 + 1e-9
+    is_sparse = num_busy <= BUSIEST_PARTITIONS_RATIO.value * len(share)
     return is_even and is_sparse and num_busy >= FEWEST_BUSY_WORKERS.value
 
 
@@ -278,4 +295,15 @@ def skewed_workers(shares: Array, num_workers: float) -> float:
     >>> skewed_workers(np.array([0.1, 0.2, 0.3, 0.4]), 16), skewed_workers(np.full(32, 1 / 32), 16)
     (2.5, 16.0)
     """
-    return min(float(num_workers), 1.0 / float(shares.max()))
+    if not num_workers > 0.0:
+        raise ValueError(f"num_workers must be positive, got {num_workers}")
+    return min(float(num_workers), 1.0 / float(_shares(shares).max()))
+
+
+def _shares(shares: Array) -> Array:
+    share = np.asarray(shares, dtype=np.float64)
+    if share.ndim != 1 or not share.size or not np.all(share >= 0.0):
+        raise ValueError("shares must be one row of numbers >= 0")
+    if not np.isclose(share.sum(), 1.0):
+        raise ValueError("shares must add up to 1")
+    return share

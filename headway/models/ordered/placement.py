@@ -89,6 +89,8 @@ def dealt_makespan_s(task_s: Array, num_slots: int) -> Array:
     array([4., 3.])
     """
     times = np.asarray(task_s, dtype=np.float64)
+    if num_slots < 1 or times.ndim < 1 or not times.shape[-1] or not np.all(times >= 0.0):
+        raise ValueError("need num_slots >= 1 and at least one task, with no negative time")
     if times.shape[-1] <= num_slots:
         longest: Array = times.max(axis=-1)
         return longest
@@ -132,6 +134,9 @@ def skewed_stage_s(
     >>> skewed_stage_s(stage, np.full((1, 4), 0.25), 4, batch_rows=0.0, seed=1)
     array([0.1])
     """
+    share = np.asarray(loads, dtype=np.float64)
+    if share.ndim != 2 or not np.all(share >= 0.0) or not batch_rows >= 0.0:
+        raise ValueError("need a table of loads >= 0, and batch_rows >= 0")
     random = np.random.default_rng(seed)
     sd = float(np.sqrt(np.log1p(stage.task_noise_ratio**2)))
 
@@ -142,9 +147,9 @@ def skewed_stage_s(
         return dealt_makespan_s(np.asarray(task_s, dtype=np.float64), num_slots)
 
     # A table of many partitions is as large as a gigabyte, and so are its parts.
-    num_at_once = max(_MOST_TASKS_AT_ONCE // loads.shape[1], 1)
-    starts = range(0, len(loads), num_at_once)
-    return np.concatenate([makespan_s(loads[start : start + num_at_once]) for start in starts])
+    num_at_once = max(_MOST_TASKS_AT_ONCE // share.shape[1], 1)
+    starts = range(0, len(share), num_at_once)
+    return np.concatenate([makespan_s(share[start : start + num_at_once]) for start in starts])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -159,6 +164,11 @@ class KeyedStage(StageProfile):
     weights: Array
     other_share: float = 0.0
     makespans: dict[tuple[int, int], float] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        StageProfile.__post_init__(self)  # slots make a new class, which `super` does not know
+        if not 0.0 <= self.other_share < 1.0:
+            raise ValueError(f"other_share is {self.other_share}; expected at least 0, below 1")
 
     @classmethod
     def of(

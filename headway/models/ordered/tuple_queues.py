@@ -61,6 +61,12 @@ def simulate_queues(
     """
     service = np.asarray(service_s, dtype=np.float64)
     arrival = np.zeros(len(service)) if arrival_s is None else np.asarray(arrival_s, float)
+    if service.ndim != 1 or not service.size or service.shape != np.shape(partition):
+        raise ValueError("service_s and partition must be of one length, at least 1")
+    if arrival.shape != service.shape or np.any(np.diff(arrival) < 0.0):
+        raise ValueError("arrival_s must be as long as service_s and never decrease")
+    if not np.all(service >= 0.0) or np.min(partition) < 0 or num_workers < 1:
+        raise ValueError("need service_s >= 0, partition >= 0 and num_workers >= 1")
     starts_of = {"partitioned": _partitioned, "shared": _shared, "hybrid": _hybrid}
     start = starts_of[scheme](service, partition, num_workers, arrival)
     end = start + service

@@ -107,7 +107,8 @@ def published_window_latency(pipeline: Pipeline, arrivals: ReducerArrivals) -> P
     variance `(τ^2)/12 (1-1/(k^2))`.
     """
     final = pipeline.finalizing
-    assert final is not None
+    if final is None:
+        raise ValueError("a window latency needs the pipeline's finalizing")
     loads, row = pipeline_loads(pipeline), published_tuple_latency(pipeline, arrivals)
     stable = row.is_stable
     scores = np.array([max_normal(int(number)) for number in loads.num_mappers.flat])

@@ -84,7 +84,8 @@ def window_latency(pipeline: Pipeline) -> PipelineLatency:
     run end at the same phase of the clocks.
     """
     final = pipeline.finalizing
-    assert final is not None
+    if final is None:
+        raise ValueError("a window latency needs the pipeline's finalizing")
     stages = PipelineStages(pipeline)
     last_mean, last_variance = last_packing(stages.loads, pipeline.setting, stages.map_s)
     keys = np.asarray(final.num_keys, dtype=np.float64)

@@ -181,6 +181,8 @@ def in_series(latencies: tuple[PipelineLatency, ...]) -> PipelineLatency:
     >>> [float(width) for width in series.uniform_widths_s]
     [0.2, 0.2]
     """
+    if not latencies:
+        raise ValueError("need at least one round")
     widths = np.broadcast_arrays(
         *(width for latency in latencies for width in latency.uniform_widths_s)
     )
@@ -215,6 +217,12 @@ def split_limit_s(limit_s: float, round_latencies_s: Sequence[float]) -> tuple[f
     >>> split_limit_s(2.0, (0.3, 0.1))
     (1.5, 0.5)
     """
+    if not round_latencies_s or not all(
+        0.0 < latency_s < np.inf for latency_s in round_latencies_s
+    ):
+        raise ValueError("round_latencies_s must be positive and finite, at least one")
+    if not 0.0 < limit_s < np.inf:
+        raise ValueError("limit_s must be positive and finite")
     total_s = sum(round_latencies_s)
     return tuple(limit_s * latency_s / total_s for latency_s in round_latencies_s)
 

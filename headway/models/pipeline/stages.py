@@ -71,6 +71,8 @@ def poll_sharing(num_mappers: Numeric, shuffle_periods_per_poll: Numeric) -> tup
     """
     mappers = np.asarray(num_mappers, dtype=np.float64)
     ratio = np.asarray(shuffle_periods_per_poll, dtype=np.float64)
+    if not (np.all(mappers >= 1.0) and np.all(ratio > 0.0) and np.all(np.isfinite(ratio))):
+        raise ValueError("need num_mappers >= 1 and finite shuffle_periods_per_poll > 0")
     num_whole = np.floor(ratio)
     part = ratio - num_whole
     # A mapper has `num_whole` batches in a poll, or one more with probability `part`.
@@ -109,6 +111,10 @@ def poll_carry_over(
         values[..., np.newaxis]
         for values in together(*of_polls, num_other_mappers, shuffle_periods_per_poll)
     )
+    if not (np.all(work >= 0.0) and np.all(work < period) and np.all(ratio > 0.0)):
+        raise ValueError("need 0 <= work_per_poll_s < poll_period_s and a positive ratio")
+    if not (np.all(noise >= 0.0) and np.all(batch >= 0.0) and np.all(mappers >= 0.0)):
+        raise ValueError("variance, batch_s and num_other_mappers must not be negative")
     longest = 2.0 / float(ratio.min()) if ratio.size else 1.0
     polls = np.arange(1.0, min(max(_FEWEST_POLLS, np.ceil(longest)), _MOST_POLLS) + 1.0)
     # After each whole shuffle period, counts are the same again.

@@ -68,6 +68,15 @@ def qna_wait(
         np.asarray(value, dtype=np.float64)
         for value in (interarrival_s, interarrival_scv, service_s, service_scv, service_third_ratio)
     )
+    if not all(np.all(np.isfinite(value)) for value in (interarrival, ca2, service, cs2)):
+        raise ValueError("times and their variability must be finite")
+    if not (np.all(interarrival > 0.0) and np.all(service > 0.0)):
+        raise ValueError("interarrival_s and service_s must be positive")
+    if not (np.all(ca2 >= 0.0) and np.all(cs2 >= 0.0)):
+        raise ValueError("interarrival_scv and service_scv must be non-negative")
+    # E[S] E[S^3] >= E[S^2]^2. The tolerance accepts rounded moments of a constant.
+    if not np.all(third >= (1.0 + cs2) ** 2 * (1.0 - 1e-9)):
+        raise ValueError("service_third_ratio must be at least (1 + service_scv)^2")
     stable = service < interarrival
     # Subtracted once, since 1 - rho loses digits; if unstable, a placeholder to divide by.
     slack = np.where(stable, interarrival - service, interarrival)
@@ -117,6 +126,10 @@ def pollaczek_khinchine_wait(
         np.asarray(value, dtype=np.float64)
         for value in (interarrival_s, service_s, service_second_moment_s2, service_third_moment_s3)
     )
+    if not (np.all(interarrival > 0.0) and np.all(service > 0.0) and np.all(third > 0.0)):
+        raise ValueError("interarrival_s, service_s and the third moment must be positive")
+    if not np.all(second >= service * service * (1.0 - 1e-12)):
+        raise ValueError("service_second_moment_s2 must be at least service_s^2")
     shape = np.broadcast_shapes(interarrival.shape, service.shape, second.shape, third.shape)
     stable = np.broadcast_to(service < interarrival, shape)
     slack = np.where(stable, interarrival - service, 1.0)
@@ -162,7 +175,13 @@ def gamma_wait_quantile_s(q: Numeric, wait: WaitMoments) -> Array:
     1.634
     """
     probability = np.asarray(q, dtype=np.float64)
+    if not (np.all(probability >= 0.0) and np.all(probability < 1.0)):
+        raise ValueError("q must lie in 0..1, without 1")
     mean, variance, wait_prob = (np.asarray(value, dtype=np.float64) for value in wait)
+    if not (np.all(mean >= 0.0) and np.all(variance >= 0.0)):
+        raise ValueError("mean and variance of the wait must be non-negative")
+    if not (np.all(wait_prob >= 0.0) and np.all(wait_prob <= 1.0)):
+        raise ValueError("wait_prob must lie in 0..1")
     stable = np.isfinite(mean) & np.isfinite(variance)
     waits = stable & (mean > 0.0) & (wait_prob > 0.0)
     share = np.where(waits, wait_prob, 1.0)
@@ -192,6 +211,10 @@ def lindley_waits_s(interarrival_s: Array, service_s: Array) -> Array:
     """
     arrival = np.asarray(interarrival_s, dtype=np.float64)
     service = np.asarray(service_s, dtype=np.float64)
+    if arrival.ndim != 1 or arrival.shape != service.shape or len(arrival) == 0:
+        raise ValueError("interarrival_s and service_s must be of one length, at least 1")
+    if not (np.all(arrival >= 0.0) and np.all(service >= 0.0)):
+        raise ValueError("times must be non-negative")
     wait = np.empty(len(arrival))
     carried = 0.0
     # In blocks, so that the running sum does not lose digits in long traces.

@@ -42,7 +42,7 @@ def lognormal_third_central_s3(mean_s: Numeric, cv: Numeric) -> Array:
     >>> float(lognormal_third_central_s3(9.0, 0.1))
     0.2194
     """
-    mean, variation = np.asarray(mean_s, dtype=np.float64), np.asarray(cv, dtype=np.float64)
+    mean, variation = _mean_and_cv(mean_s, cv)
     return mean**3 * variation**4 * (3.0 + variation * variation)
 
 
@@ -52,7 +52,7 @@ def gamma_third_central_s3(mean_s: Numeric, cv: Numeric) -> Array:
     >>> float(gamma_third_central_s3(1.0, 1.0))
     2.0
     """
-    mean, variation = np.asarray(mean_s, dtype=np.float64), np.asarray(cv, dtype=np.float64)
+    mean, variation = _mean_and_cv(mean_s, cv)
     return 2.0 * mean**3 * variation**4
 
 
@@ -84,6 +84,10 @@ def queue_increment(
         np.asarray(value, dtype=np.float64)
         for value in (interarrival_s, service_s, interarrival_variance_s2, service_variance_s2)
     )
+    if not (np.all(between > 0.0) and np.all(service > 0.0)):
+        raise ValueError("interarrival_s and service_s must be positive")
+    if not (np.all(between_variance >= 0.0) and np.all(service_variance >= 0.0)):
+        raise ValueError("variances must be non-negative")
     return (
         service - between,
         between_variance + service_variance,
@@ -104,9 +108,19 @@ def wait_decay_per_s(mean_s: Numeric, variance_s2: Numeric, third_central_s3: Nu
     1.0
     """
     variance = np.asarray(variance_s2, dtype=np.float64)
+    if not np.all(variance > 0.0):
+        raise ValueError("the increment must vary")
     drift = np.maximum(-np.asarray(mean_s, dtype=np.float64), 0.0)
     discriminant = variance * variance / 4.0 + 2.0 * np.asarray(third_central_s3) * drift / 3.0
     return 2.0 * drift / (variance / 2.0 + np.sqrt(np.maximum(discriminant, 0.0)))
+
+
+def _mean_and_cv(mean_s: Numeric, cv: Numeric) -> tuple[Array, Array]:
+    mean = np.asarray(mean_s, dtype=np.float64)
+    variation = np.asarray(cv, dtype=np.float64)
+    if not (np.all(mean > 0.0) and np.all(variation >= 0.0)):
+        raise ValueError("mean_s must be positive and cv non-negative")
+    return mean, variation
 
 
 def positive_parts(drift: Array, sd: Array, third: Array) -> tuple[Array, Array, Array]:
@@ -125,6 +139,8 @@ def positive_parts(drift: Array, sd: Array, third: Array) -> tuple[Array, Array,
     >>> first
     array([0.3989, 0.2231])
     """
+    if not np.all(sd > 0.0):
+        raise ValueError("sd must be positive")
     sign = np.where(third < 0.0, -1.0, 1.0)
     skewness = np.abs(third) / sd**3
     score = sign * drift / sd
@@ -220,6 +236,10 @@ def shifted_gamma_wait(increment: Increment) -> WaitMoments:
     (0.10341, 0.10577, 0.83162)
     """
     mean, variance, third = together(*increment)
+    if not all(np.all(np.isfinite(value)) for value in (mean, variance, third)):
+        raise ValueError("the increment must be finite")
+    if not np.all(variance >= 0.0):
+        raise ValueError("the variance of the increment must be non-negative")
     sd = np.sqrt(variance)
     cumulants = list(zip(mean.flat, sd.flat, third.flat, strict=True))
     # Many settings of one job contain the same queue.

@@ -136,6 +136,8 @@ def lattice_sample(values_s: Array, step_s: float) -> LatticeLaw:
     array([0.8, 0.2])
     """
     values = np.asarray(values_s, dtype=np.float64)
+    if values.ndim != 1 or len(values) == 0 or not np.all(np.isfinite(values)):
+        raise ValueError("values_s must hold at least one time, and finite ones only")
     lowest, _ = _range(step_s, float(values.min()), float(values.max()))
     mass = _between_neighbours(values / step_s - lowest, np.ones(len(values)))
     return LatticeLaw(step_s=step_s, lowest_index=lowest, probability=mass / len(values))
@@ -154,6 +156,8 @@ def on_step(law: LatticeLaw, step_s: float) -> LatticeLaw:
     >>> on_step(fine, 2.0).probability
     array([0.375, 0.5  , 0.125])
     """
+    if not (np.isfinite(step_s) and step_s > 0.0):
+        raise ValueError(f"step_s must be positive, got {step_s}")
     if step_s == law.step_s:
         return law
     position = law.time_s / step_s
@@ -173,6 +177,8 @@ def uniform_law(width_s: float, step_s: float) -> LatticeLaw:
     >>> uniform_law(1.0, 0.5).probability
     array([0.25, 0.5 , 0.25])
     """
+    if not (np.isfinite(width_s) and width_s >= 0.0):
+        raise ValueError(f"width_s must be finite and not negative, got {width_s}")
     if width_s == 0.0:
         return LatticeLaw(step_s=step_s, lowest_index=0, probability=np.ones(1))
     return lattice_law(lambda time: np.clip(time / width_s, 0.0, 1.0), step_s, 0.0, width_s)
@@ -191,6 +197,8 @@ def zero_or_gamma_law(wait: WaitMoments, step_s: float) -> LatticeLaw:
     (1.0, 3.0, 0.50)
     """
     mean, variance, prob = (float(value) for value in wait)
+    if not (0.0 <= mean < np.inf and 0.0 <= variance < np.inf and 0.0 <= prob <= 1.0):
+        raise ValueError("the moments of the wait must be finite and not negative")
     if mean <= _RARE * step_s or prob == 0.0:
         return LatticeLaw(step_s=step_s, lowest_index=0, probability=np.ones(1))
     centre = mean / prob
@@ -247,6 +255,10 @@ def _between_neighbours(position: Array, mass: Array) -> Array:
 
 
 def _range(step_s: float, lowest_s: float, highest_s: float) -> tuple[int, int]:
+    if not (np.isfinite(step_s) and step_s > 0.0):
+        raise ValueError(f"step_s must be positive, got {step_s}")
+    if not (np.isfinite(lowest_s) and np.isfinite(highest_s) and lowest_s <= highest_s):
+        raise ValueError("need finite lowest_s <= highest_s")
     # A range whose end is on the lattice, up to rounding, ends at that point.
     lowest = int(np.floor(lowest_s / step_s + 1e-9))
     num_times = int(np.ceil(highest_s / step_s - 1e-9)) - lowest + 1
@@ -274,6 +286,11 @@ class QueueTime:
     def __post_init__(self) -> None:
         if not (0.0 < self.mean_s < np.inf and 0.0 <= self.scv < np.inf):
             raise ValueError(f"need mean_s > 0 and scv >= 0, got {self.mean_s} and {self.scv}")
+        if self.third_central_s3 is None:
+            if self.on_lattice is not None:
+                raise ValueError("a law needs its third_central_s3")
+        elif not np.isfinite(self.third_central_s3):
+            raise ValueError("third_central_s3 must be finite")
 
     @property
     def variance_s2(self) -> float:

@@ -46,6 +46,8 @@ def lattice_wait(increment: LatticeLaw) -> tuple[LatticeLaw, float]:
     >>> law.probability[:3]
     array([0.666667, 0.222222, 0.074074])
     """
+    if not increment.mean_s < 0.0:
+        raise ValueError(f"the mean increment must be negative, got {increment.mean_s} s")
     first, last = increment.lowest_index, increment.lowest_index + len(increment.probability) - 1
     if last <= 0:
         no_wait = LatticeLaw(step_s=increment.step_s, lowest_index=0, probability=np.ones(1))

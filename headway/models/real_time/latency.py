@@ -82,6 +82,8 @@ def real_time_latency(
     >>> latency.mean_s, latency.utilization_ratio
     (0.029, (0.5, 0.5))
     """
+    if not (0.0 < rate_per_s < np.inf and 0.0 <= flush_s < np.inf and 0.0 < dispersion < np.inf):
+        raise ValueError("need rate_per_s > 0, flush_s >= 0 and dispersion > 0")
     capacity_per_s = sustainable_rate_per_s(stages, trigger_s=trigger_s, gap_s=gap_s)
     busy = tuple(stage.utilization_ratio(rate_per_s) for stage in stages)
     if rate_per_s >= capacity_per_s:
@@ -125,6 +127,10 @@ def gap_probability(utilization_ratio: float, trigger_s: float, gap_s: float) ->
     >>> gap_probability(0.5, 297.0, 3.0)
     0.02
     """
+    if not 0.0 <= utilization_ratio < 1.0:
+        raise ValueError(f"utilization_ratio must lie in 0..1, without 1, got {utilization_ratio}")
+    if not (0.0 < trigger_s < np.inf and 0.0 <= gap_s < np.inf):
+        raise ValueError("need trigger_s > 0 and gap_s >= 0")
     return min(gap_s / ((1.0 - utilization_ratio) * (trigger_s + gap_s)), 1.0)
 
 
@@ -289,8 +295,8 @@ def shuffled_wait(
 
     ``rate_per_s`` is that of the rows from all writers, each of which sends its own by a clock of
     period ``period_s``, above 0, with a random phase. Service times are lognormal, with a cv of 0
-    to 2. The wait is that of the first row of a buffer. It cannot be computed for a utilisation of
-    1 or more, or too close to it.
+    to 2. The wait is that of the first row of a buffer; ``inf`` if the utilisation is 1 or more. It
+    cannot be computed for a utilisation too close to 1.
 
     **(N6)** A buffer waits for the work of the other writers' buffers. In a time `t` before it
     arrives, they add work with mean `ρ t(M-1)/M`; its variance is that of Poisson rows plus
@@ -304,6 +310,12 @@ def shuffled_wait(
     >>> float(shuffled_wait(800.0, 1e-3, 1.0, 8, 0.05).mean_s)
     0.0057
     """
+    if not (0.0 < rate_per_s < np.inf and 0.0 < service_s < np.inf and 0.0 <= service_cv <= 2.0):
+        raise ValueError("need rate_per_s > 0, service_s > 0 and service_cv in 0..2")
+    if num_writers < 1 or not 0.0 < period_s < np.inf:
+        raise ValueError("need num_writers >= 1 and period_s > 0")
+    if rate_per_s * service_s >= 1.0:
+        return WaitMoments(np.array(np.inf), np.array(np.inf), np.array(1.0))
     square_s2 = service_s**2 * (1.0 + service_cv**2)
     cube_s3 = service_s**3 * (1.0 + service_cv**2) ** 3
     work = _Work(rate_per_s, (service_s, square_s2, cube_s3), num_writers, period_s)

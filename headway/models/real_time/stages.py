@@ -70,6 +70,8 @@ def required_slots(stages: Sequence[RealTimeStage]) -> int:
     >>> required_slots([source, RealTimeStage(num_tasks=20, row_s=1e-4, row_cv=1.0)])
     28
     """
+    if not stages:
+        raise ValueError("a query has at least one stage")
     return sum(stage.num_tasks for stage in stages)
 
 
@@ -94,6 +96,10 @@ def sustainable_rate_per_s(
     >>> sustainable_rate_per_s([source], trigger_s=9.0, gap_s=1.0)
     7200.0
     """
+    if not stages:
+        raise ValueError("a query has at least one stage")
+    if not (0.0 < trigger_s < np.inf and 0.0 <= gap_s < np.inf):
+        raise ValueError("need trigger_s > 0 and gap_s >= 0")
     per_row_s = max(stage.utilization_ratio(1.0) for stage in stages)
     return trigger_s / (trigger_s + gap_s) / per_row_s
 
@@ -117,6 +123,8 @@ def shuffle_wait_limit_s(pair_rate_per_s: float, row_bytes: float) -> float:
     >>> shuffle_wait_limit_s(100.0, 200.0), shuffle_wait_limit_s(1e4, 200.0)
     (0.05, 0.0147)
     """
+    if not (0.0 <= pair_rate_per_s < np.inf and 0.0 < row_bytes < np.inf):
+        raise ValueError("need pair_rate_per_s >= 0 and row_bytes > 0")
     if pair_rate_per_s == 0.0:
         return SHUFFLE_MAX_WAIT_S.value
     full_bytes = SHUFFLE_FULL_RATIO.value * SHUFFLE_BUFFER_BYTES.value

@@ -54,6 +54,8 @@ def stagger_offsets_s(
     (0.0, 1.0)
     """
     best = [0.0] * len(periods_s) if earliest_s is None else list(earliest_s)
+    if not len(periods_s) == len(durations_s) == len(best):
+        raise ValueError("need a duration and a wish of each period")
     placed: list[int] = []
     offsets_s = np.zeros(len(periods_s))
     for index in sorted(range(len(periods_s)), key=lambda index: -durations_s[index]):

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import TypeAlias
 
+from headway.domain.checks import require_not_negative
+
 MOST_EDGES_ENUMERATED = 12
 
 
@@ -23,6 +25,16 @@ class OperatorGraph:
 
     attributes: tuple[frozenset[str], ...]
     edges: tuple[Edge, ...]
+
+    def __post_init__(self) -> None:
+        operators = range(len(self.attributes))
+        for source, target, rows in self.edges:
+            require_not_negative(f"edge {source}-{target}", rows=rows)
+            if source not in operators or target not in operators or source == target:
+                raise ValueError(
+                    f"edge {source}-{target}: expected two different operators of "
+                    f"{len(self.attributes)}"
+                )
 
 
 Component: TypeAlias = tuple[frozenset[int], frozenset[str]]
@@ -89,6 +101,10 @@ def best_fusion(graph: OperatorGraph) -> tuple[Component, ...]:
     >>> rows_between(graph, fused(graph, rows_score)), rows_between(graph, best_fusion(graph))
     (18.0, 10.0)
     """
+    if len(graph.edges) > MOST_EDGES_ENUMERATED:
+        raise ValueError(
+            f"{len(graph.edges)} edges; expected at most {MOST_EDGES_ENUMERATED}, or greedy fusion"
+        )
     return min(_possible(graph), key=lambda components: rows_between(graph, components))
 
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import TypeAlias
 
 from headway.domain import Configuration, JobProfile
+from headway.domain.checks import require_not_negative
 from headway.domain.window_set import WindowSet
 from headway.models.job.duration import DurationModel
 from headway.models.job.setting import duration_model
@@ -25,6 +26,11 @@ class BatchKeys:
     batch_keys: float
     pane_keys: float
     batch_s: float
+
+    def __post_init__(self) -> None:
+        require_not_negative("keys", batch_keys=self.batch_keys, pane_keys=self.pane_keys)
+        if not 0.0 < self.batch_s < math.inf:
+            raise ValueError(f"batch_s is {self.batch_s}; expected a positive number of seconds")
 
 
 def windows_touched(windows: WindowSet, span_s: float) -> float:
@@ -107,6 +113,9 @@ class UnitCosts:
     log_batch_s: float = 0.0
     log_read_s: float = 0.0
     log_row_s: float = 0.0
+
+    def __post_init__(self) -> None:
+        require_not_negative("costs", **asdict(self) | {"closing_row_s": self.closing_s})
 
     @property
     def closing_s(self) -> float:

@@ -13,7 +13,8 @@ Payload = TypeVar("Payload")
 class FairShare(Generic[Payload]):
     """Servers shared evenly by threads; each thread processes its jobs first come first served.
 
-    A fraction of a server is a link slower than one stream. Times must not decrease.
+    It raises ``ValueError`` without a thread, or if ``num_servers`` is not above 0; a fraction of a
+    server is a link slower than one stream. Times must not decrease.
 
     **(S4)** Processor sharing: every active thread progresses at the rate `min(1, n/active)`. So
     one running sum of progress is enough for all threads, and the next job to end is the one whose
@@ -31,6 +32,8 @@ class FairShare(Generic[Payload]):
     __slots__ = ("_ends", "_now_s", "_num_servers", "_progress_s", "_queues", "_running", "version")
 
     def __init__(self, num_servers: float, num_threads: int) -> None:
+        if not (num_servers > 0.0 and num_threads >= 1):
+            raise ValueError("need num_servers > 0 and num_threads >= 1")
         self._num_servers = num_servers
         self._now_s = 0.0
         self._progress_s = 0.0

@@ -72,6 +72,8 @@ def simulate_scheduler(
     >>> abs(run.throughput_per_s / 1e5 - 1.0) < 0.01
     True
     """
+    if num_tuples < 1000:
+        raise ValueError("need num_tuples >= 1000")
     work = source_work_s(pipeline)
     best = pipelined_allocation(work, most_workers, pipeline.num_workers).throughput_per_s
     length_s = num_tuples / min(best, pipeline.rate_per_s or np.inf)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,7 +50,7 @@ def simulate_pipeline(
 ) -> PipelineTrace:
     r"""Simulate distributors, mappers, disks, links and reducers, and follow rows through them.
 
-    The fields of the pipeline are scalars.
+    Fields that are arrays raise ``ValueError``.
 
     Parameters
     ----------
@@ -70,6 +70,9 @@ def simulate_pipeline(
     After ``length_s`` the simulation continues for as long as rows need in a pipeline that keeps
     up.
     """
+    if not (length_s > 0.0 and warmup_s >= 0.0 and num_rows >= 1 and most_jobs_per_fetch >= 1):
+        raise ValueError("need length_s > 0, warmup_s >= 0, and at least one row and job")
+    _refuse_arrays(pipeline)
     setting = pipeline.setting
     final_s = 0.0 if pipeline.finalizing is None else float(pipeline.finalizing.window_s)
     drain_s = 5.0 * float(setting.shuffle_period_s + setting.poll_period_s + setting.input_period_s)
@@ -84,6 +87,16 @@ def simulate_pipeline(
         map_busy=run.map_busy,
         reduce_busy=run.reduce_busy,
     )
+
+
+def _refuse_arrays(pipeline: Pipeline) -> None:
+    for part in (pipeline, pipeline.job, pipeline.nodes, pipeline.setting, pipeline.finalizing):
+        if part is None:
+            continue
+        for field in fields(part):
+            value = getattr(part, field.name)
+            if isinstance(value, np.ndarray) and value.ndim:
+                raise ValueError(f"{field.name} must be a scalar to be simulated")
 
 
 def _followed_rows(

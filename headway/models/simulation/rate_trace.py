@@ -78,7 +78,8 @@ def simulate_rate_trace(
 ) -> RateTraceRuns:
     r"""Simulate runs of a query from the first edge of a trace to the last.
 
-    The batches are those with rows that start before the end of the trace.
+    The batches are those with rows that start before the end of the trace. Arguments outside their
+    ranges raise ``ValueError``.
 
     Parameters
     ----------
@@ -105,11 +106,18 @@ def simulate_rate_trace(
     >>> runs.start_s[:3], runs.num_rows[:2]
     (array([10., 20., 30.]), array([100., 100.]))
     """
+    edges, rates = np.asarray(edges_s, dtype=np.float64), np.asarray(rates_per_s, dtype=np.float64)
+    if len(edges) != len(rates) + 1 or not np.all(np.diff(edges) > 0.0) or np.any(rates < 0.0):
+        raise ValueError("need increasing edges_s, and a rate >= 0 between every two of them")
+    if not (0.0 <= trigger_s < math.inf and max_rows_per_trigger > 0.0 and dispersion >= 0.0):
+        raise ValueError("need trigger_s >= 0, a positive rate limit and dispersion >= 0")
+    if num_runs < 1 or after_commit_s < 0.0:
+        raise ValueError("need num_runs >= 1 and after_commit_s >= 0")
     random = np.random.default_rng(seed)
-    counts = CumulativeRows.drawn(edges_s, rates_per_s, trigger_s, dispersion, num_runs, random)
+    counts = CumulativeRows.drawn(edges, rates, trigger_s, dispersion, num_runs, random)
     drawn_around = _durations(noise, num_runs, random)
-    end = float(edges_s[-1])
-    start = np.full(num_runs, float(edges_s[0]))
+    end = float(edges[-1])
+    start = np.full(num_runs, float(edges[0]))
     if trigger_s > 0.0:
         start = grid_point_after(start, trigger_s)
     read_rows = np.zeros(num_runs)
