@@ -34,7 +34,7 @@ from headway.models.arrays import Array
 from headway.models.estimation.batch_noise import noise_at_most
 from headway.models.estimation.cost_drift import batches_to_find, drift_found
 from headway.models.estimation.live_latency import RowWaits, row_waits
-from headway.models.estimation.trend import slower_start_length
+from headway.models.estimation.warm_up import slower_start_length
 from headway.models.job.calibration import doublings_outside, spread_ratio, widened
 from headway.models.job.duration import DurationModel
 from headway.models.job.setting import duration_model

@@ -19,7 +19,7 @@ from headway.domain import Drift, JobProfile, Plan, WarmUp, WarmUpPoint
 from headway.errors import InputError
 from headway.formats.as_json import plan_json
 from headway.formats.from_json import plan_from_json
-from headway.models.estimation.trend import falling_ratios
+from headway.models.estimation.warm_up import falling_ratios
 from headway.planner.after_start import for_fresh_jvm
 from headway.report.explanation import explanation_text
 from headway.report.sheet_text import sheet_text

@@ -14,7 +14,7 @@ import numpy as np
 from headway.domain.application_profile import DStreamsProfile, RecordedStage, Spread
 from headway.lazy_classes import dataclass
 from headway.models.arrays import Array
-from headway.models.estimation.trend import slow_start_length
+from headway.models.estimation.warm_up import slow_start_length
 from headway.profiler.application.application_stages import StageSums, recorded_stage
 from headway.profiler.stage_totals import SUMS_OF_TASKS
 from headway.units import counted

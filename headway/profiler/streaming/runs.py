@@ -11,7 +11,7 @@ from headway.assumptions.fits import FEW_ROWS_RATIO, FRESH_JVM_S, LEAST_BATCHES
 from headway.domain import QueryShape
 from headway.domain.configuration import task_slots
 from headway.models.estimation.regression import is_spread
-from headway.models.estimation.trend import slow_start_length, warm_up_length
+from headway.models.estimation.warm_up import slow_start_length, warm_up_length
 from headway.profiler import schema
 from headway.profiler.collect import ApplicationFacts
 from headway.profiler.offsets import num_source_partitions

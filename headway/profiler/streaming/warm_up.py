@@ -9,7 +9,7 @@ import numpy as np
 from headway.assumptions.files import COMMITS_PER_SNAPSHOT
 from headway.domain import Z90, StateLoad, WarmUp
 from headway.domain.profile import is_rocksdb
-from headway.models.estimation.trend import falling_ratios, slower_start_length
+from headway.models.estimation.warm_up import falling_ratios, slower_start_length
 from headway.models.job.calibration import doublings_outside, widened
 from headway.models.job.restart import share_of_a_slot, usual_load_speed
 from headway.profiler.streaming.fit import DurationFit

@@ -23,7 +23,7 @@ from headway.models.estimation.regression import (
     relative_huber,
     run_to_run_ratio,
 )
-from headway.models.estimation.trend import warm_up_length
+from headway.models.estimation.warm_up import warm_up_length
 from tests.models.estimation.batches import lognormal
 
 

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from headway.models.arrays import Array
-from headway.models.estimation.trend import slow_start_length, slower_start_length, trend_of
+from headway.models.estimation.trend import trend_of
+from headway.models.estimation.warm_up import slow_start_length, slower_start_length
 from tests.seeds import seeds
 
 WARM_UP = 1.0 + 4.0 * 0.6 ** np.arange(100.0)
