@@ -11,7 +11,7 @@ from headway.emitters.submission import with_kubernetes_overhead
 from headway.redaction import printable
 from headway.sparkconf import KNOBS, knob_named
 from headway.sparkconf.conflicts import DRIVER_CORES_KEY, DRIVER_HEAP_KEY, REASONS
-from headway.sparkconf.knobs import WRITER_OPTIONS
+from headway.sparkconf.switches import WRITER_OPTIONS
 from headway.units import format_duration, format_rate
 from headway.words import all_words
 

@@ -29,8 +29,8 @@ from headway.sparkconf.knobs import (
     STATELESS_ADAPTIVE_KEY,
     UNLOAD_KEY,
     knob_of,
-    switch_setting,
 )
+from headway.sparkconf.switches import switch_setting
 
 _ASYNC_SINKS = ("kafka", "noop", "console", "memory")
 _ASYNC_SINCE, _STATELESS_ADAPTIVE_SINCE = (3, 4), (4, 1)

@@ -1,4 +1,8 @@
-"""The settings and the switches as tables, and a configuration in Spark's terms."""
+"""The settings as a table, and a configuration in Spark's terms.
+
+This table condenses the ground-truth notes, which distinguish between what was measured on Spark
+4.3 and what was read elsewhere.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +15,6 @@ from headway.assumptions.resources import LEAST_HEAP_BYTES
 from headway.domain import Applies, Configuration
 from headway.domain.configuration import TaskCores, recorded_task_cores
 from headway.domain.profile import spark_release
-from headway.domain.switches import Switch, SwitchSetting
 from headway.errors import InputError
 from headway.lazy_classes import dataclass
 from headway.limits import MOST_LONG
@@ -100,12 +103,6 @@ EMPTY_BATCHES_KEY = "spark.sql.streaming.noDataMicroBatches.enabled"
 ADAPTIVE_KEY = "spark.sql.adaptive.enabled"
 COALESCE_KEY = "spark.sql.adaptive.coalescePartitions.enabled"
 STATELESS_ADAPTIVE_KEY = "spark.sql.adaptive.streaming.stateless.enabled"
-# The package of the file managers of a checkpoint since Spark 4.1, and before.
-_MANAGERS_SINCE = (4, 1)
-_MANAGERS = "org.apache.spark.sql.execution.streaming.checkpointing"
-_MANAGERS_BEFORE = "org.apache.spark.sql.execution.streaming"
-#: Options that a plan may set at the writer of a query, not at its reader.
-WRITER_OPTIONS = frozenset((ASYNC_PROGRESS_KEY,))
 
 
 def _of_switch(label: str, key: str, with_state: Applies = "restart") -> Knob:
@@ -136,60 +133,6 @@ KNOBS_BY_KEY: Mapping[str, Knob] = MappingProxyType(
         for key in reader_limits.READER_LIMIT_KEYS
         if key != _RATE_KEY
     }
-)
-
-_SWITCH_SETTINGS = (
-    SwitchSetting(
-        switch=Switch.ASYNC_PROGRESS,
-        label="asynchronous progress tracking",
-        writer_options={ASYNC_PROGRESS_KEY: "true"},
-        caution="after a failure the rows of the last second or more are written again",
-    ),
-    SwitchSetting(
-        switch=Switch.CHANGELOG,
-        label="changelog checkpointing",
-        conf={CHANGELOG_KEY: "true"},
-        caution="a restart replays the changes since the last snapshot",
-    ),
-    SwitchSetting(
-        switch=Switch.ROCKSDB,
-        label="RocksDB with changelog checkpointing",
-        conf={PROVIDER_KEY: ROCKSDB_PROVIDER, CHANGELOG_KEY: "true"},
-        caution="memory beside the heap is needed",
-    ),
-    SwitchSetting(
-        switch=Switch.FILE_MANAGER,
-        label="the file manager that renames within a file system",
-        caution="for checkpoints on a mounted disk only",
-    ),
-    SwitchSetting(
-        switch=Switch.NO_CHECKSUMS,
-        label="checkpoint files without checksums",
-        conf={CHECKSUMS_KEY: "false"},
-        caution="damaged files of the checkpoint are not noticed",
-    ),
-    SwitchSetting(
-        switch=Switch.KEEP_LOADED,
-        label="state that stays loaded between batches",
-        conf={UNLOAD_KEY: "false"},
-        caution="executors keep the state in memory",
-    ),
-    SwitchSetting(
-        switch=Switch.NO_EMPTY_BATCHES,
-        label="no batches without rows",
-        conf={EMPTY_BATCHES_KEY: "false"},
-        caution="a window that no later row follows is not emitted",
-    ),
-    SwitchSetting(
-        switch=Switch.ADAPTIVE,
-        label="adaptive execution",
-        conf={ADAPTIVE_KEY: "true", COALESCE_KEY: "true", STATELESS_ADAPTIVE_KEY: "true"},
-    ),
-    SwitchSetting(
-        switch=Switch.NO_COALESCING,
-        label="exchanges without coalescing",
-        conf={COALESCE_KEY: "false"},
-    ),
 )
 
 
@@ -324,20 +267,3 @@ def _release(version: str) -> tuple[int, int]:
     if release is None:
         raise InputError(f"{version!r} is not a Spark version; expected e.g. 4.3.0")
     return release
-
-
-def switch_setting(switch: Switch, release: tuple[int, int]) -> SwitchSetting:
-    """What turning a switch takes in a release of Spark.
-
-    >>> switch_setting(Switch.CHANGELOG, (4, 3)).conf
-    {'spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled': 'true'}
-    >>> manager = switch_setting(Switch.FILE_MANAGER, (3, 5)).conf
-    >>> manager["spark.sql.streaming.checkpointFileManagerClass"].rpartition(".")
-    ('org.apache.spark.sql.execution.streaming', '.', 'FileSystemBasedCheckpointFileManager')
-    """
-    setting = next(setting for setting in _SWITCH_SETTINGS if setting.switch is switch)
-    if switch is not Switch.FILE_MANAGER:
-        return setting
-    package = _MANAGERS_BEFORE if (0, 0) < release < _MANAGERS_SINCE else _MANAGERS
-    manager = f"{package}.FileSystemBasedCheckpointFileManager"
-    return replace(setting, conf={FILE_MANAGER_KEY: manager})

@@ -20,7 +20,7 @@ from headway.formats.from_json import parse_plan
 from headway.models.job.switches import turned
 from headway.models.job.turned import TurnedJob
 from headway.planner.switches import variants, why_not, with_switches_of
-from headway.sparkconf.knobs import switch_setting
+from headway.sparkconf.switches import switch_setting
 from headway.units import parse_duration_s
 from headway.words import words_of
 from tests.factories import a_profile
