@@ -11,13 +11,12 @@ from headway.assumptions.live import FACTOR_WEIGHT_RATIO
 from headway.domain import DurationNoise
 from headway.models.arrays import Array
 from headway.models.estimation.cost_drift import (
-    Alarm,
-    Shift,
     batches_to_find,
     cost_factor,
     drift_found,
     level_error_ratio,
 )
+from headway.models.estimation.drift import Alarm, Shift
 
 NOISE, PHI = 0.1, 0.3
 OF_RUNS = DurationNoise(

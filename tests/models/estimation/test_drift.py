@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from headway.domain import DurationNoise
 from headway.models.arrays import Array
 from headway.models.estimation.batch_noise import news_of
-from headway.models.estimation.cost_drift import (
+from headway.models.estimation.drift import (
     cusum,
     cusum_run_length,
     cusum_threshold,
