@@ -8,7 +8,6 @@ Spark's own defaults on which an answer depends, but not tolerances of algorithm
 from __future__ import annotations
 
 from collections.abc import Iterator
-from importlib import import_module
 from types import ModuleType
 from typing import Generic, TypeAlias, TypeVar
 
@@ -71,11 +70,25 @@ AnyAssumption: TypeAlias = Assumption[float | tuple[float, ...]]
 
 def subjects() -> tuple[ModuleType, ...]:
     """The modules of this package, one for each subject, in the order of the page."""
-    names = (
-        "predictions fits logs planning resources files real_time turns live forecasts tuning "
-        "sharing advice switches"
+    from headway.assumptions import (
+        advice,
+        files,
+        fits,
+        forecasts,
+        live,
+        logs,
+        planning,
+        predictions,
+        real_time,
+        resources,
+        sharing,
+        switches,
+        tuning,
+        turns,
     )
-    return tuple(import_module(f"headway.assumptions.{name}") for name in names.split())
+
+    of_plans = predictions, fits, logs, planning, resources, files, real_time
+    return *of_plans, turns, live, forecasts, tuning, sharing, advice, switches
 
 
 def named(subject: ModuleType) -> Iterator[tuple[str, AnyAssumption]]:

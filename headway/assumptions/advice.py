@@ -90,7 +90,8 @@ WHOLE_SAVING_RATIO = Assumption(
     influences="whether a capacity plan says 'saves' or 'saves at least'",
 )
 LOOSER_RATIOS = Assumption(
-    name="Factors by which targets that an application misses at every size are relaxed",
+    name="Factors by which targets are relaxed if queries of an application miss them at every "
+    "size",
     value=(1.25, 1.5, 2.0, 3.0, 5.0, 10.0),
     source="judgement: steps that a person would choose, up to an entirely different target",
     influences="which targets a capacity plan proposes instead of those of a QuerySchedule",

@@ -14,7 +14,8 @@ LEAST_BATCHES_TO_CUT = batches(
     name="Minimum batches to remove a warm-up",
     value=10,
     source="judgement: with fewer, the rule removes noise as often as warm-up",
-    influences="the warm-up of a short run (E1), and whether its autocorrelation is estimated (E7)",
+    influences="which batches of a short run are left out as warm-up (E1), and whether its "
+    "autocorrelation is estimated (E7)",
 )
 LATEST_CUT_RATIO = Assumption(
     name="Maximum share of a run that is removed as warm-up",
@@ -26,7 +27,8 @@ FRESH_JVM_S = seconds(
     name="Maximum age of an application whose first query still has a fresh JVM",
     value=30.0,
     source="judgement: a query that starts later runs in a JVM that has done other work",
-    influences="how durations fall with JVM age (E6), and latencies after a restart (E30, P20)",
+    influences="which runs show how durations fall with JVM age (E6), and whether the latency "
+    "after a restart can be predicted (E30, P20)",
 )
 WARM_UP_BINS_PER_DOUBLING = Assumption(
     name="Steps per doubling of age in the warm-up of a JVM",
@@ -220,7 +222,8 @@ LEAST_BATCH_GROWTH_RATIO = Assumption(
     name="Minimum growth of batches in a run",
     value=0.2,
     source="judgement: twice the usual run-to-run spread",
-    influences="whether a plan is refused because batches grow (E45), and what is warm-up (E1)",
+    influences="whether a plan is refused because batches grow (E45), and what counts as warm-up "
+    "(E1)",
 )
 TREND_BLOCKS = Assumption(
     name="Maximum blocks of batches that the test for growth compares",
@@ -234,7 +237,8 @@ LEAST_TREND_SCORE = Assumption(
     value=3.1,
     unit="standard deviations",
     source="judgement: one steady run in a thousand; a false alarm refuses a plan",
-    influences="whether a plan is refused because batches grow (E45), and what is warm-up (E1)",
+    influences="whether a plan is refused because batches grow (E45), and what counts as warm-up "
+    "(E1)",
 )
 LEAST_GROWTH_SPAN_S = seconds(
     name="Minimum time over which batches grow before a plan is refused",
@@ -253,7 +257,8 @@ LEAST_LATER_SHARE = Assumption(
     name="Minimum share of the growth of batches in the later half of a run",
     value=1 / 3,
     source="judgement: constant growth has a half of it there, and what levels off little",
-    influences="whether a plan is refused because batches grow (E45), and what is warm-up (E1)",
+    influences="whether a plan is refused because batches grow (E45), and what counts as warm-up "
+    "(E1)",
 )
 MOST_RISE_ERROR_RATIO = Assumption(
     name="Maximum half-width of the interval of a growth that is extrapolated, over the growth",

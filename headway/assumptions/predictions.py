@@ -36,7 +36,8 @@ POOLED_SPREAD_RATIO = Assumption(
     value=0.12,
     source="root mean square of 14 workloads fitted on six runs each, 0.08 to 0.17; "
     "docs/accuracy.md",
-    influences="intervals and margins: the spread of few runs is drawn towards it (E5)",
+    influences="intervals and margins: the spread of a profile of few runs is drawn towards it "
+    "(E5)",
 )
 POOLED_RUNS = Assumption(
     name="Number of runs as which the spread of other jobs counts",
@@ -58,7 +59,8 @@ USUAL_PERSISTENCE_RATIO = Assumption(
     value=0.95,
     source="127 identical batches of one run: correlations of .72, .63, .54, .50, .49 and .25 at "
     "1, 2, 3, 5, 8 and 12 batches apart",
-    influences="how slow moments accumulate if batches overrun (T4), and simulated traces (S6)",
+    influences="how far slow moments of the machine accumulate if batches overrun (T4), and "
+    "simulated runs of a rate trace (S6)",
 )
 NUM_LEARNED = Assumption(
     name="Parameters fitted to runs of several settings",
@@ -117,7 +119,8 @@ POLLING_DELAY_S = seconds(
     name="Pause between polls of a query without new rows",
     value=0.01,
     source="Spark: spark.sql.streaming.pollingDelay",
-    influences="simulated runs without a trigger (S6); batches that waited after an empty one (Y9)",
+    influences="simulated runs of queries without a trigger interval (S6); batches that waited for "
+    "one without rows (Y9)",
 )
 DECLARED_BATCH_NOISE_RATIO = Assumption(
     name="Coefficient of variation of batch durations, declared query",

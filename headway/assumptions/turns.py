@@ -26,7 +26,8 @@ FEWEST_FOR_A_LINE = batches(
     name="Minimum batches to fit a line through measured durations",
     value=10,
     source="judgement: fewer do not separate fixed time from time per row",
-    influences="the batch duration that a gate expects, and its size without profiles",
+    influences="the batch duration that a gate expects, and when it sizes itself for queries "
+    "without a profile",
 )
 KNOWN_BATCHES = batches(
     name="Minimum batches of each query with a profile before a gate sizes itself",
