@@ -60,6 +60,10 @@ def test_quantiles_are_observed_waits() -> None:
 
 
 def test_refusals() -> None:
+    with pytest.raises(ValueError, match="one length"):
+        lindley_waits_s(np.ones(2), np.ones(3))
+    with pytest.raises(ValueError, match="non-negative"):
+        lindley_waits_s(np.ones(2), -np.ones(2))
     with pytest.raises(ValueError, match="whole bulks"):
         simulate_queue(np.array(1.0), np.ones(5), bulk_size=2)
     with pytest.raises(ValueError, match="num_warmup"):

@@ -95,6 +95,10 @@ def test_the_factor_goes_to_the_new_costs_and_leaves_an_eighth_of_the_noise() ->
 def test_arguments_outside_their_range_are_refused() -> None:
     with pytest.raises(ValueError, match="positive durations"):
         cost_factor(0.0, 0.0, 1.0)
+    with pytest.raises(ValueError, match="interval_s"):
+        found(*batches(10, 1.0, 0, 1), interval_s=0.0)
+    with pytest.raises(ValueError, match="positive ratio"):
+        batches_to_find(0.0, expected_s=1.0, noise=OF_RUNS, interval_s=1.0, num_before=10)
 
 
 @pytest.mark.parametrize(("num_batches", "num_at_setting"), [(10, 0), (60, 60), (400, 40)])
@@ -122,6 +126,8 @@ def test_what_a_factor_is_off_by_is_what_draws_say(num_batches: int, num_at_sett
 def test_nothing_is_known_less_than_by_the_profile() -> None:
     noise = DurationNoise(batch_ratio=0.5, autocorrelation=0.9, run_to_run_ratio=0.01)
     assert level_error_ratio(noise, 0.02, 500, 500) == 0.02
+    with pytest.raises(ValueError, match="more batches"):
+        level_error_ratio(noise, 0.02, 5, 6)
 
 
 def test_batches_of_one_size_tell_little_of_those_of_another() -> None:

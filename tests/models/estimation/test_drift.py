@@ -141,6 +141,12 @@ def test_both_sides_raise_alarms() -> None:
 
 
 def test_refusals() -> None:
+    with pytest.raises(ValueError, match="allowance"):
+        cusum(np.ones(3), -0.1)
+    with pytest.raises(ValueError, match="threshold"):
+        first_alarm(np.ones(3), 0.5, 0.0)
+    with pytest.raises(ValueError, match="threshold > 0"):
+        cusum_run_length(0.0, 0.5, 0.0)
     with pytest.raises(ValueError, match="must be finite and exceed"):
         cusum_threshold(1.0, 0.5)
 

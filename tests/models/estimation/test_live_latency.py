@@ -68,3 +68,16 @@ def test_late_rows_are_those_beyond_the_limit() -> None:
     assert waits.late_rows(0.25) == pytest.approx(300.0)
     nothing = row_waits(at_s[:1], at_s[:1], at_s[:1], at_s[:1])
     assert nothing.late_rows(1.0) == 0.0
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ([0.0, 1.0], [0.0, 1.0], [0.0], [0.0, 1.0]),
+        ([1.0, 0.0], [0.0, 1.0], [0.0, 1.0], [0.0, 1.0]),
+        ([0.0, 1.0], [1.0, 0.0], [0.0, 1.0], [0.0, 1.0]),
+    ],
+)
+def test_what_goes_backwards_is_refused(arguments: tuple[list[float], ...]) -> None:
+    with pytest.raises(ValueError, match=r"need four|must not decrease"):
+        row_waits(*map(np.array, arguments))

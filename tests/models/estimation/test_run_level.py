@@ -180,5 +180,9 @@ def test_one_batch_is_no_drift() -> None:
 
 
 def test_refusals() -> None:
+    with pytest.raises(ValueError, match="num_free above 0"):
+        noise_at_most(0.1, 0, 0.01)
+    with pytest.raises(ValueError, match="positive modelled durations"):
+        news_of(np.zeros(1), np.zeros(1), a_noise())
     with pytest.raises(ValueError, match="need noise"):
         lasting_score(1.0, a_noise(cv=0.0))

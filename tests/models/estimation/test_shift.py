@@ -72,3 +72,10 @@ def test_never_nan(batches: list[tuple[float, float]], noise: float) -> None:
     rows, duration = np.array(batches).T
     found = shift_since(rows, duration, 2.0, 3e-4, noise)
     assert np.all(np.isfinite([found.fixed_s, found.per_row_s, found.ratio]))
+
+
+def test_refusals() -> None:
+    with pytest.raises(ValueError, match="at least one batch"):
+        shift_since(np.zeros(0), np.zeros(0), 2.0, 3e-4, 0.1)
+    with pytest.raises(ValueError, match="relative_noise > 0"):
+        shift_since(np.ones(1), np.ones(1), 2.0, 3e-4, 0.0)

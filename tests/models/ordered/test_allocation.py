@@ -84,6 +84,17 @@ def test_slots_of_the_design() -> None:
     assert few.throughput_per_s == pytest.approx(3e5)
 
 
+@pytest.mark.parametrize(
+    ("work", "limits", "workers"),
+    [([], [], 1), ([1.0], [1.0, 2.0], 1), ([0.0], [1.0], 1), ([1.0], [0.0], 1), ([1.0], [1.0], 0)],
+)
+def test_what_is_no_pipeline_is_refused(
+    work: list[float], limits: list[float], workers: float
+) -> None:
+    with pytest.raises(ValueError, match="must be"):
+        pipelined_allocation(work, limits, workers)
+
+
 def test_slots_for_each_stage_are_needed() -> None:
     with pytest.raises(ValueError, match="2 stages need as many slots"):
         water_filled_slots([1.0, 1.0], 1)

@@ -69,3 +69,8 @@ def test_one_row_of_tasks_is_dealt_out_as_many_are() -> None:
     tasks = np.random.default_rng(8).gamma(1.0, 1.0, (5, 90))
     together = dealt_makespan_s(tasks, 7)
     assert [float(dealt_makespan_s(one, 7)) for one in tasks] == together.tolist()
+
+
+def test_shares_beyond_their_range_are_refused() -> None:
+    with pytest.raises(ValueError, match="other_share is 1"):
+        KeyedStage.of(a_stage(), HASHES, ROWS, 1.0)

@@ -222,6 +222,11 @@ def test_hybrid_queues_do_what_figure_7_says() -> None:
     assert run.start_s == pytest.approx(brute_force_hybrid(service, partition, 3))
 
 
-def test_keys_without_spread_are_refused() -> None:
+def test_what_cannot_be_is_refused() -> None:
+    law = ServiceLaw(mean_s=1.0, cv=0.0)
+    with pytest.raises(ValueError, match="saturated"):
+        partitioned_exit_law(law, np.array([0.9, 0.1]), 2, 0.9)
+    with pytest.raises(ValueError, match="add up to 1"):
+        skewed_workers(np.array([0.5, 0.2]), 2)
     with pytest.raises(ValueError, match="sigma > 0"):
         gaussian_shares(0.0, 4)

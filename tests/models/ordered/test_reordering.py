@@ -112,3 +112,12 @@ def test_golden_exits(num_busy: int, cv: float, extra: float, p99: float) -> Non
 def test_one_worker_alone_waits_for_nobody() -> None:
     law = ordered_exit_law(ServiceLaw(mean_s=2.0, cv=0.5), 1)
     assert law.mean_s == pytest.approx(2.0, rel=1e-3)
+
+
+def test_what_cannot_be_is_refused() -> None:
+    with pytest.raises(ValueError, match="num_workers"):
+        reordered_throughput_per_s(0, 1e-5, scheme(LOCK))
+    with pytest.raises(ValueError, match="num_busy"):
+        ordered_exit_law(ServiceLaw(mean_s=1.0, cv=0.1), 0.5)
+    with pytest.raises(ValueError, match="cv in"):
+        ServiceLaw(mean_s=1.0, cv=9.0)

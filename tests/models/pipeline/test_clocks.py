@@ -79,3 +79,7 @@ def test_carry_over_of_random_phases(ratio: float, busy: float) -> None:
 def test_refusals() -> None:
     with pytest.raises(ValueError, match="microsecond"):
         common_tick_s(0.0, 1.0)
+    with pytest.raises(ValueError, match="num_mappers"):
+        poll_sharing(0, 1.0)
+    with pytest.raises(ValueError, match="work_per_poll_s"):
+        poll_carry_over(1.0, 1.0, 0.0, 0.0, 0, 1.0)

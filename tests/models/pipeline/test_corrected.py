@@ -342,6 +342,10 @@ def test_a_long_finalize_against_simulation() -> None:
 
 
 def test_refusals() -> None:
+    with pytest.raises(ValueError, match="finalizing"):
+        window_latency(pipeline())
+    with pytest.raises(ValueError, match="finalizing"):
+        published_window(pipeline())
     with pytest.raises(ValueError, match="poll_period_s must be positive"):
         pipeline(poll_period_s=0.0)
     with pytest.raises(ValueError, match="finite"):

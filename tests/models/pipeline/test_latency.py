@@ -128,3 +128,9 @@ def test_a_split_limit_asks_for_more_than_the_whole_needs() -> None:
 def test_refusals() -> None:
     with pytest.raises(ValueError, match="strictly"):
         law(1.0, 0.0, 0.0, 1.0).quantile_s(1.0)
+    with pytest.raises(ValueError, match="at least one round"):
+        in_series(())
+    with pytest.raises(ValueError, match="round_latencies_s"):
+        split_limit_s(1.0, (np.inf, 1.0))
+    with pytest.raises(ValueError, match="limit_s"):
+        split_limit_s(0.0, (1.0,))

@@ -124,10 +124,18 @@ def test_parts_on_a_lattice() -> None:
     assert smooth_quantile_s(uniform, levels) == pytest.approx(2.0 * levels, abs=0.006)
 
 
-def test_quantiles_of_a_lattice_lie_strictly_between_0_and_1() -> None:
+def test_lattice_parts_refuse() -> None:
     law = LatticeLaw(step_s=1.0, lowest_index=0, probability=np.ones(1))
+    with pytest.raises(ValueError, match="width_s"):
+        uniform_law(-1.0, 0.1)
+    with pytest.raises(ValueError, match="finite"):
+        zero_or_gamma_law(WaitMoments(np.array(np.inf), np.array(1.0), np.array(1.0)), 0.1)
+    with pytest.raises(ValueError, match="step_s"):
+        on_step(law, 0.0)
     with pytest.raises(ValueError, match="strictly"):
         smooth_quantile_s(law, 1.0)
+    with pytest.raises(ValueError, match="sd must"):
+        positive_parts(np.zeros(1), np.zeros(1), np.zeros(1))
 
 
 @pytest.mark.statistical

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -16,6 +18,7 @@ from headway.models.queues.queueing import (
 from headway.models.queues.random_walk import (
     gamma_third_central_s3,
     lognormal_third_central_s3,
+    queue_increment,
     wait_decay_per_s,
 )
 
@@ -115,3 +118,27 @@ def test_quantiles_are_never_nan(q: float, rho: float, cv: float) -> None:
 def test_third_moments_are_those_of_the_reference() -> None:
     assert float(lognormal_third_central_s3(9.0, 0.1)) == pytest.approx(0.219429, rel=1e-5)
     assert float(gamma_third_central_s3(2.0, 1.0)) == pytest.approx(16.0)
+
+
+@pytest.mark.parametrize(
+    "refused",
+    [
+        lambda: qna_wait(0.0, 1.0, 0.5, 1.0, 8.0),
+        lambda: qna_wait(1.0, -0.1, 0.5, 1.0, 8.0),
+        lambda: qna_wait(1.0, 1.0, np.array([0.5, 0.0]), 1.0, 8.0),
+        lambda: qna_wait(1.0, 1.0, float("nan"), 1.0, 8.0),
+        lambda: qna_wait(1.0, 1.0, 0.5, 1.0, 3.9),
+        lambda: pollaczek_khinchine_wait(1.0, 0.5, 0.24, 1.0),
+        lambda: pollaczek_khinchine_wait(1.0, 0.5, 0.25, 0.0),
+        lambda: queue_increment(1.0, -1.0, 0.0, 0.5, 0.0, 0.0),
+        lambda: queue_increment(0.0, 1.0, 0.0, 0.5, 0.0, 0.0),
+        lambda: lognormal_third_central_s3(-1.0, 0.5),
+        lambda: gamma_wait_quantile_s(1.0, qna_wait(1.0, 1.0, 0.5, 0.0, 1.0)),
+        lambda: gamma_wait_quantile_s(0.5, WaitMoments(np.array(-1.0), np.ones(()), np.ones(()))),
+        lambda: gamma_wait_quantile_s(0.5, WaitMoments(np.ones(()), np.ones(()), np.array(2.0))),
+        lambda: wait_decay_per_s(*queue_increment(1.0, 0.0, 0.0, 0.5, 0.0, 0.0)),
+    ],
+)
+def test_refusals(refused: Callable[[], object]) -> None:
+    with pytest.raises(ValueError, match=r"must|need|not those"):
+        refused()

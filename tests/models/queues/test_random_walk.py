@@ -174,6 +174,14 @@ def test_nothing_waits_without_variation() -> None:
     assert as_floats(shifted_gamma_wait(bounded)) == [0.0, 0.0, 0.0]
 
 
-def test_a_drift_too_small_for_the_sums_is_refused() -> None:
-    with pytest.raises(ValueError, match="standard deviations"):
-        shifted_gamma_wait((np.array(-1e-12), np.ones(()), np.zeros(())))
+@pytest.mark.parametrize(
+    "refused",
+    [
+        lambda: shifted_gamma_wait((np.array(np.nan), np.ones(()), np.zeros(()))),
+        lambda: shifted_gamma_wait((np.array(-1.0), np.array(-1.0), np.zeros(()))),
+        lambda: shifted_gamma_wait((np.array(-1e-12), np.ones(()), np.zeros(()))),
+    ],
+)
+def test_refusals(refused: Callable[[], object]) -> None:
+    with pytest.raises(ValueError, match=r"must|need|standard deviations"):
+        refused()

@@ -287,10 +287,17 @@ def test_moments_of_laws_on_a_lattice() -> None:
         lambda: LatticeLaw(step_s=1.0, lowest_index=0, probability=np.array([0.5])),
         lambda: lattice_sample(np.ones(2), 1.0).plus(lattice_sample(np.ones(2), 2.0)),
         lambda: lattice_sample(np.ones(2), 1.0).quantile_s(1.0),
+        lambda: lattice_sample(np.ones(0), 1.0),
+        lambda: lattice_sample(np.ones(1), 0.0),
         lambda: lattice_law(lambda x: np.clip(x, 0.0, 1.0), 0.1, 0.5, 1.0),
+        lambda: lattice_law(lambda x: np.clip(x, 0.0, 1.0), 0.1, 1.0, 0.0),
+        lambda: lattice_wait(lattice_sample(np.ones(2), 1.0)),
         lambda: QueueTime(mean_s=0.0, scv=1.0),
         lambda: QueueTime(mean_s=1.0, scv=float("inf")),
+        lambda: QueueTime(mean_s=1.0, scv=1.0, third_central_s3=float("nan")),
+        lambda: QueueTime(mean_s=1.0, scv=0.0, on_lattice=constant_time(1.0).on_lattice),
         lambda: observed_time(np.array([0.0, 1.0])),
+        lambda: gamma_time(1.0, -1.0),
     ],
 )
 def test_refusals(refused: Callable[[], object]) -> None:

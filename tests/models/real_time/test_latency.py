@@ -214,6 +214,23 @@ def test_refusals() -> None:
         RealTimeStage(num_tasks=2, row_s=1e-3, row_cv=1.0, rows_ratio=0.0)
     with pytest.raises(ValueError, match="largest_share"):
         stage(2, 1e-3, 1.0, 0.3)
+    for function in (required_slots, lambda none: sustainable_rate_per_s(none, trigger_s=1.0)):
+        with pytest.raises(ValueError, match="at least one stage"):
+            function([])
+    with pytest.raises(ValueError, match="trigger_s"):
+        sustainable_rate_per_s(source, trigger_s=0.0)
+    for rate, dispersion in ((0.0, 1.0), (1.0, 0.0)):
+        with pytest.raises(ValueError, match="rate_per_s"):
+            real_time_latency(rate, source, dispersion=dispersion)
+    with pytest.raises(ValueError, match=r"0\.\.1"):
+        gap_probability(1.0, 1.0, 0.0)
+    with pytest.raises(ValueError, match="row_bytes"):
+        shuffle_wait_limit_s(1.0, 0.0)
+    for num_writers, period_s in ((0, 0.05), (1, 0.0)):
+        with pytest.raises(ValueError, match="num_writers"):
+            shuffled_wait(1.0, 0.1, 1.0, num_writers, period_s)
+    with pytest.raises(ValueError, match="rate_per_s"):
+        shuffled_wait(0.0, 0.1, 1.0, 1, 0.05)
     with pytest.raises(ValueError, match="strictly"):
         real_time_latency(1.0, source).quantile_s(0.0)
     with pytest.raises(ValueError, match="a stage"):

@@ -102,7 +102,17 @@ def test_rows_of_one_cost_take_what_their_number_says() -> None:
     assert closing_s == pytest.approx(3e-6 * closing)
 
 
+def test_a_row_that_is_held_costs_no_less_than_nothing() -> None:
+    with pytest.raises(ValueError, match="held_row_s is -1"):
+        UnitCosts(copy_s=0.0, state_row_s=1.0, second_stage_s=0.0, held_row_s=-1.0)
+
+
 def test_one_window_a_row_leaves_nothing_to_share() -> None:
     tumbling = WindowSet.parse(["10s"])
     assert break_even_rows(COSTS, keys(1000), tumbling) == math.inf
     assert panes_change_s(1e9, COSTS, keys(1000), tumbling) > 0
+
+
+def test_keys_are_counted_over_some_time() -> None:
+    with pytest.raises(ValueError, match="batch_s is 0"):
+        keys(1.0, 0.0)

@@ -67,6 +67,11 @@ def test_break_even_is_where_both_cost_the_same() -> None:
     assert unshared == pytest.approx(split)
 
 
+def test_a_row_is_in_one_window_at_least() -> None:
+    with pytest.raises(ValueError, match="num_windows is 0"):
+        replace(WORK, num_windows=0.5)
+
+
 def graph(attributes: list[str], *edges: tuple[int, int, float]) -> OperatorGraph:
     return OperatorGraph(
         attributes=tuple(map(frozenset, attributes)),
@@ -121,7 +126,14 @@ def test_enumeration_is_never_worse_and_every_component_has_attributes_in_common
 
 def test_large_graphs_are_fused_greedily() -> None:
     chain = graph(["a"] * 20, *((n, n + 1, 1.0) for n in range(19)))
+    with pytest.raises(ValueError, match="19 edges"):
+        best_fusion(chain)
     assert operators(fewest_rows(chain)) == [list(range(20))]
+
+
+def test_an_edge_joins_two_operators_of_the_graph() -> None:
+    with pytest.raises(ValueError, match="edge 0-2"):
+        graph(["a", "a"], (0, 2, 1.0))
 
 
 def test_flux_moves_one_group_and_then_none() -> None:

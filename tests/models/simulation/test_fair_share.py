@@ -155,3 +155,10 @@ def test_clocked_threads_against_the_fixed_point(cores: int, each: int, busy: fl
                 worked, took = worked + busy, took + end - start
     (slowdown,) = clocked_slowdowns(cores, [ThreadGroup(num_threads=each, busy_ratio=busy)])
     assert float(slowdown) == pytest.approx(took / worked, rel=0.06)
+
+
+def test_refusals() -> None:
+    with pytest.raises(ValueError, match="num_servers"):
+        FairShare[str](0.0, 1)
+    with pytest.raises(ValueError, match="num_threads"):
+        FairShare[str](1.0, 0)

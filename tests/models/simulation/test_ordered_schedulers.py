@@ -85,6 +85,11 @@ def test_the_same_every_time() -> None:
     assert (first.throughput_per_s, first.p99_s) == (second.throughput_per_s, second.p99_s)
 
 
+def test_too_few_tuples_are_refused() -> None:
+    with pytest.raises(ValueError, match="num_tuples >= 1000"):
+        simulate_scheduler(pipeline("A"), "CT", most("A"), num_tuples=10)
+
+
 @pytest.mark.parametrize("scheduler", get_args(Scheduler))
 @pytest.mark.parametrize("seed", range(6))
 def test_every_slice_is_that_of_the_plain_loop(scheduler: Scheduler, seed: int) -> None:

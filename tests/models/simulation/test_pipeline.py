@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -126,6 +128,11 @@ def test_windows_end_after_their_last_rows() -> None:
     assert np.diff(first, axis=1) == pytest.approx(0.01, abs=1e-6)
 
 
-def test_a_run_without_rows_is_refused() -> None:
+def test_refusals() -> None:
+    case = pipeline()
+    with pytest.raises(ValueError, match="must be a scalar"):
+        simulate_pipeline(
+            replace(case, rate_per_s=np.array([1.0, 2.0])), length_s=1.0, seed=1, warmup_s=0.0
+        )
     with pytest.raises(ValueError, match="length_s"):
-        simulate_pipeline(pipeline(), length_s=0.0, seed=1, warmup_s=0.0)
+        simulate_pipeline(case, length_s=0.0, seed=1, warmup_s=0.0)

@@ -118,3 +118,20 @@ def test_runs_differ_by_chance_and_repeat_by_their_seed() -> None:
     assert np.array_equal(first.duration_s, again.duration_s)
     means = [first.duration_s[first.run == number].mean() for number in range(6)]
     assert np.std(np.log(means)) == pytest.approx(0.2, rel=0.6)
+
+
+@pytest.mark.parametrize(
+    ("edges_s", "rates_per_s", "options"),
+    [
+        ([0.0, 0.0], [1.0], {}),
+        ([0.0, 1.0], [-1.0], {}),
+        ([0.0, 1.0], [1.0, 2.0], {}),
+        ([0.0, 1.0], [1.0], {"num_runs": 0}),
+        ([0.0, 1.0], [1.0], {"dispersion": -1.0}),
+    ],
+)
+def test_traces_out_of_range_are_refused(
+    edges_s: list[float], rates_per_s: list[float], options: dict[str, Any]
+) -> None:
+    with pytest.raises(ValueError, match="need"):
+        simulated_runs(edges_s, rates_per_s, 1.0, **options)
