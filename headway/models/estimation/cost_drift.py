@@ -19,7 +19,7 @@ def cost_factor(log_factor: float, duration_s: float, expected_s: float) -> floa
 
     Parameters
     ----------
-    log_factor : float, the previous one; 0 at the start
+    log_factor : float, the previous one, 0 at the start; its exponential multiplies every duration
     duration_s : float, > 0
     expected_s : float, > 0, by the profile, for its rows, setting and age of the JVM [s]
 
@@ -98,9 +98,11 @@ def drift_found(
 
     Parameters
     ----------
-    num_rows, duration_s : (n,) arrays, of batches of one run at one setting, in order of time
-    fixed_s, per_row_s : float, >= 0, line of the profile there, positive for every batch
-    noise : DurationNoise, whose ``run_to_run_ratio`` is the spread of (P2), fit included
+    num_rows, duration_s : (n,) arrays, batches of one run at one setting, in order of time [-, s]
+    fixed_s, per_row_s : float, >= 0, line of the profile there, above 0 for every batch [s, s/row]
+    noise : DurationNoise
+        Of batches around their run, and of runs around the line: ``run_to_run_ratio`` is the spread
+        of (P2), including the error of the fit.
     interval_s : float, > 0, time between two batches [s]
 
     **(A5)** Drift of costs: the scores of (E23), from which the level of the run and lasting noise
@@ -150,6 +152,7 @@ def batches_to_find(
     ----------
     ratio : float, > 0, durations after the drift over those before
     expected_s : float, > 0
+    noise, interval_s : as in `drift_found`
     num_before : int, >= 0, batches of the run that were seen before the drift: they show its level
     num_after : int, >= 1, batches after which it counts as not found
 

@@ -82,9 +82,10 @@ def error_spread(errors: Sequence[float]) -> float:
 class RateForecast:
     """Bins of arrivals, and the errors of the forecasts that were made of them."""
 
-    rates_per_s: tuple[float, ...] = ()  # Of closed bins since the last jump, oldest first.
+    rates_per_s: tuple[float, ...] = ()  # Since the last jump, oldest first. [rows/s]
     errors: tuple[float, ...] = ()  # Of forecasts in use: logarithms of rate over forecast. [-]
-    window_errors: tuple[tuple[float, ...], ...] = ((), (), ())  # Of means over 8, 30, 120 bins.
+    window_errors: tuple[tuple[float, ...], ...] = ((), (), ())
+    """Absolute errors of the means over 8, 30 and 120 bins, 5 bins ahead. [rows/s]"""
     num_outside: int = 0  # Bins in a row beyond the band; negative below it.
     num_bins: int = 0  # Number of all closed bins.
     jumped_at_bin: int = -1  # Number of the bin in which the last jump was certain; -1 without one.

@@ -122,7 +122,8 @@ def relative_huber(terms: Array, y: Array, weights: Array, prior: Prior | None =
     ----------
     terms : (n, k) array, one column per coefficient
     y, weights : (n,) arrays, ``y > 0``; with a prior, the weights of a run sum to 1
-    prior : Prior, optional, pulls coefficients, the more the less the data determine them
+    prior : Prior, optional
+        Pulls coefficients towards prior values, the more the less the data determine them.
 
     **(E3)** Coefficients `θ ≥ 0` minimise `Σ_i w_i h(y_i/x_iᵀ θ-1)`, where `h` is Huber's function
     with the bend at 1.345 spreads, and the spread is 1.4826 median absolute residuals. Solved by

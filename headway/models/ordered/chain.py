@@ -122,8 +122,10 @@ def water_filled_slots(
     ----------
     work_s : (k,) sequence, > 0, slot time of each stage per row of the source
     num_slots : int, at least the number of stages
-    tied : (k,) sequence of int, optional, stages of one number have equally many tasks
-    most_tasks : (k,) sequence, >= 1, optional, most tasks of each stage, e.g. of the source
+    tied : (k,) sequence of int, optional
+        Stages with the same number have equally many tasks, like stateful shuffles; by default,
+        each stage is on its own.
+    most_tasks : (k,) sequence, >= 1, optional, most tasks of each stage, e.g. of its source
 
     **(O9)** Whole slots: maximise `min_i t_i/d_i` with `Σ t_i ≤ C` by giving the next slots to the
     stage, or the tied stages, with the least `t_i/d_i`, until they no longer fit or the stage has

@@ -32,7 +32,7 @@ class PipelineJob:
     outputs_per_row: Numeric  # Rows of map output per input row, > 0. [-]
     input_row_bytes: Numeric  # Input row on the network, >= 0. [B]
     shuffle_row_bytes: Numeric  # Row of map output on disk and network, >= 0. [B]
-    shuffle_fixed_s: Numeric  # Mapper's work to pack a shuffle batch, beyond its rows, >= 0. [s]
+    shuffle_fixed_s: Numeric  # To pack a batch for all reducers, beyond its rows, >= 0. [s]
     fetch_fixed_s: Numeric  # Reducer's work per poll, >= 0. [s]
     batch_fixed_s: Numeric  # Reducer's work per fetched batch beyond its rows, >= 0. [s]
     map_cv: Numeric  # Noise of the map time of an input batch, relative to it, >= 0. [-]

@@ -183,6 +183,7 @@ class PipelineStages:
     def __init__(self, pipeline: Pipeline) -> None:
         loads, setting, job = pipeline_loads(pipeline), pipeline.setting, pipeline.job
         map_slowdown, reduce_slowdown = cpu_slowdowns(pipeline, loads)
+        # Fetches of one reducer are slowed down on the link into its node, (R3).
         fetchers = ThreadGroup(
             num_threads=setting.reducers_per_node, busy_ratio=np.minimum(loads.fetch_busy, 1.0)
         )
@@ -223,8 +224,8 @@ class PipelineStages:
 
         polls_ratio = poll / setting.shuffle_period_s
         others, variance_ahead = poll_sharing(loads.num_mappers, polls_ratio)
-        # If polls are more frequent than packing, a batch never queues behind batches of its own
-        # mapper.
+        # Work left over from earlier polls, (L5). If polls are more frequent than packing, a batch
+        # never queues behind batches of its own mapper.
         num_batches = np.where(polls_ratio < 1.0, others, loads.batches_per_poll)
         carry_mean, carry_variance = poll_carry_over(
             poll,

@@ -32,7 +32,9 @@ def autocorrelated_service_wait(
     period_s : float, > 0, time between jobs [s]
     service_s : float, > 0
     service_cv : float, 0 to 2, its coefficient of variation
-    autocorrelation : float, 0 to 0.98, of logarithms of services; its `k`-th power `k` jobs apart
+    autocorrelation : float, 0 to 0.98
+        Correlation of the logarithms of successive services; services `k` jobs apart have its
+        `k`-th power. [-]
 
     **(V3)** Correlated batch durations, whose logarithms are autoregressive with coefficient `φ`:
     Spitzer's sums (Q10) with the cumulants of `n` successive services,

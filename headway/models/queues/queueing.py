@@ -110,7 +110,8 @@ def pollaczek_khinchine_wait(
     ----------
     interarrival_s : float or (n,) array, > 0, mean time between arrivals [s]
     service_s : float or (n,) array, > 0
-    service_second_moment_s2, service_third_moment_s3 : float or (n,) array, > 0, about zero
+    service_second_moment_s2, service_third_moment_s3 : float or (n,) array, > 0
+        Moments of the service time about zero; the second is at least ``service_s**2``.
 
     **(Q6)** Pollaczek-Khinchine, Poisson arrivals: `E[W] = E[S^2]/2(E[A]-E[S])`,
     `Var W = E[W]^2 + E[S^3]/3(E[A]-E[S])`, `P(W > 0) = ρ`. Exact.

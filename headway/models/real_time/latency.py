@@ -65,15 +65,19 @@ def real_time_latency(
 ) -> RealTimeLatency:
     r"""Latency of the rows of a query in Real-Time Mode (Spark 4.1 and later), by (N1) to (N7).
 
-    It is ``inf`` at the sustainable rate and above. Each task has a slot with a core of its own.
+    It is ``inf`` at the sustainable rate and above. Each task has a slot with a core of its own:
+    with fewer slots than `required_slots` Spark would not start the query.
 
     Parameters
     ----------
     rate_per_s : float, > 0, input rate of the query [rows/s]
     stages : sequence of RealTimeStage, stages in order; every row that leaves one enters the next
     trigger_s : float, > 0, duration of a batch, the argument of the real-time trigger [s]
-    gap_s : float, >= 0, for commit, planning and start of tasks, in which nothing is read [s]
-    flush_s : float, >= 0, longest wait in a buffer of the shuffle; 0 sends every row at once [s]
+    gap_s : float, >= 0
+        Time between two batches - commit, planning, start of tasks - in which nothing is read. [s]
+    flush_s : float, >= 0
+        Longest wait in a buffer of the shuffle, see `shuffle_wait_limit_s`; 0 sends every row at
+        once. [s]
     dispersion : float, > 0, variance over mean of row counts of the input; 1 is Poisson
 
     >>> source = RealTimeStage(num_tasks=8, row_s=2e-4, row_cv=1.0)

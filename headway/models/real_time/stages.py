@@ -23,7 +23,9 @@ class RealTimeStage:
     row_s: float  # Mean time that a task needs for a row, > 0. [s]
     row_cv: float  # Coefficient of variation of that time, taken as lognormal, 0 to 2. [-]
     rows_ratio: float = 1.0  # Rows that enter the stage per row of the source, > 0. [-]
-    largest_share: float | None = None  # At the busiest task; the others are even. [-]
+    largest_share: float | None = None
+    """Share of the stage's rows at its busiest task, 1 / num_tasks to 1; the others share the rest
+    evenly. Even by default. [-]"""
 
     def __post_init__(self) -> None:
         if self.num_tasks < 1 or not 0.0 < self.row_s < np.inf or not 0.0 <= self.row_cv <= 2.0:

@@ -18,7 +18,8 @@ class MemoryReading:
     """How much state all queries together may have, and whether some of it is being freed."""
 
     limit_bytes: float  # Limit from which memory is short, > 0.
-    relieving_since_s: float | None = None  # Since when the query that frees most goes first.
+    relieving_since_s: float | None = None
+    """Time since when the query that frees the most goes first; None if it does not. [s]"""
     used_then_bytes: float = 0.0  # Memory used at that time.
 
     def later(self, used_bytes: float, now_s: float) -> MemoryReading:

@@ -38,7 +38,8 @@ def stagger_offsets_s(
     ----------
     periods_s : sequence of float, > 0, trigger intervals, in whole milliseconds [s]
     durations_s : sequence of float, > 0
-    earliest_s : sequence of float, or None, best tick in each interval, as its windows close [s]
+    earliest_s : sequence of float, or None
+        Best time in its interval for each query's tick: just after its windows close. [s]
 
     **(G6)** Periodic batches never collide iff `d_a ≤ (φ_b-φ_a) mod G ≤ G - d_b` with
     `G = gcd(T_a, T_b)`. Offsets that satisfy this exist iff `d_a + d_b ≤ G` (Korst, Aarts and
@@ -103,7 +104,9 @@ def num_at_once(
     duration_s : float, > 0, mean duration of a batch that runs alone [s]
     executor_s : float, > 0, part of it during which executors work [s]
     num_queries : int, >= 1
-    driver_ratio : float, >= 0, share of the executors' cores that a working driver takes
+    driver_ratio : float, >= 0
+        Share of the executors' cores that a driver takes while it works: 0 on a cluster, one core
+        of them in local mode. [-]
 
     >>> num_at_once(0.28, 0.2, 16), num_at_once(0.18, 0.1, 16), num_at_once(0.18, 0.1, 1)
     (2, 2, 1)

@@ -93,7 +93,7 @@ def fused(graph: OperatorGraph, score: Score) -> tuple[Component, ...]:
 def best_fusion(graph: OperatorGraph) -> tuple[Component, ...]:
     """Components that leave the fewest rows to shuffle, by trying every set of edges.
 
-    It is for at most 12 edges. Of equally good results, it is one with the fewest fusions. The
+    There may be at most 12 edges. Of equally good results, it is one with the fewest fusions. The
     oracle of :func:`fused`, Enorm 2016.
 
     >>> graph = OperatorGraph(attributes=tuple(map(frozenset, ("ab", "a", "b", "b"))),

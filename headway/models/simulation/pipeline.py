@@ -58,7 +58,9 @@ def simulate_pipeline(
     seed : int, of the phases of all clocks, numbers of rows, and noise
     warmup_s : float, >= 0, time before that
     num_rows : int, >= 1, rows to follow
-    most_jobs_per_fetch : int, >= 1, groups that the batches of a poll are processed in
+    most_jobs_per_fetch : int, >= 1
+        Maximum number of groups in which batches of one poll are processed; a group enters the
+        queue of the reducer when all of it has arrived.
 
     **(S5)** Pipeline: distributors, offset by equal parts of `B_in`, hand batches to the mappers in
     turn, node by node, each through its own link. Counts are `φ · Poisson`. Mappers and reducers
