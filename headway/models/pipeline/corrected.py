@@ -7,13 +7,13 @@ from dataclasses import replace
 import numpy as np
 
 from headway.models.arrays import Array, Numeric
+from headway.models.pipeline.clocks import last_packing
 from headway.models.pipeline.latency import PHASES, WINDOW_PHASES, PipelineLatency
 from headway.models.pipeline.parameters import Pipeline, pipeline_loads
 from headway.models.pipeline.stages import (
     PipelineStages,
     cpu_slowdowns,
     in_batch,
-    last_packing,
     wait_to_pack,
 )
 from headway.models.stages.shared_resources import ThreadGroup, slowdown_beside
@@ -87,7 +87,13 @@ def window_latency(pipeline: Pipeline) -> PipelineLatency:
     if final is None:
         raise ValueError("a window latency needs the pipeline's finalizing")
     stages = PipelineStages(pipeline)
-    last_mean, last_variance = last_packing(stages.loads, pipeline.setting, stages.map_s)
+    last_mean, last_variance = last_packing(
+        stages.loads.map_period_s,
+        pipeline.setting.input_period_s,
+        pipeline.setting.shuffle_period_s,
+        stages.loads.num_mappers,
+        stages.map_s,
+    )
     keys = np.asarray(final.num_keys, dtype=np.float64)
     slowdown = _final_slowdown(pipeline, stages, final.window_s)
     final_s = np.where(stages.stable, final.window_s * slowdown, 0.0)
@@ -147,7 +153,9 @@ def latency_floor_s(shortest: Pipeline, longest: Pipeline, *, quantile: float | 
 
     Parameters
     ----------
-    shortest, longest : Pipeline, alike but for the shortest and longest periods of the range
+    shortest, longest : Pipeline
+        One pipeline at the shortest and at the longest shuffle and poll period of the range,
+        otherwise equal.
     quantile : float or None, 0 < quantile < 1; None is the mean
 
     **(L15)** Lower bound over `B_sh` and `B_ch` in ranges: the busy shares of (L1) fall with both
@@ -206,7 +214,13 @@ def latency_floor_s(shortest: Pipeline, longest: Pipeline, *, quantile: float | 
     else:
         keys = np.asarray(final.num_keys, dtype=np.float64)
         final_s = np.asarray(final.window_s, dtype=np.float64)
-        packed_s, _ = last_packing(low, setting, map_s)
+        packed_s, _ = last_packing(
+            low.map_period_s,
+            setting.input_period_s,
+            setting.shuffle_period_s,
+            low.num_mappers,
+            map_s,
+        )
         own_s = packed_s + rows_s + fixed_s + final.time_to_key(final_s)[0]
         width_s = final_s * np.sqrt(1.0 - 1.0 / keys**2)
     mean_s = common_s + own_s

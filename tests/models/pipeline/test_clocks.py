@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headway.models.pipeline.stages import common_tick_s, poll_carry_over, poll_sharing
+from headway.models.pipeline.clocks import common_tick_s, poll_carry_over, poll_sharing
 from headway.models.queues.random_walk import shifted_gamma_wait
 
 
