@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from headway.models.arrays import Array
 from headway.models.queues.queueing import lindley_waits_s, pollaczek_khinchine_wait
-from headway.models.real_time.latency import gap_probability, real_time_latency, shuffled_wait
+from headway.models.real_time.latency import gap_probability, real_time_latency
+from headway.models.real_time.shuffled_queue import shuffled_wait
 from headway.models.real_time.stages import (
     RealTimeStage,
     required_slots,
@@ -121,7 +122,9 @@ def test_wait_of_buffers_by_phases(num_writers: int, tolerance: float) -> None:
 
 
 def test_many_writers_of_few_rows_are_poisson() -> None:
-    exact = pollaczek_khinchine_wait(1.0 / 800.0, 1e-3, 1.49e-6, 1.49**3 * 1e-9)
+    exact = shuffled_wait(800.0, 1e-3, 0.7, 1, 0.0)
+    reference = pollaczek_khinchine_wait(1.0 / 800.0, 1e-3, 1.49e-6, 1.49**3 * 1e-9)
+    assert [float(value) for value in exact] == pytest.approx([float(value) for value in reference])
     many = shuffled_wait(800.0, 1e-3, 0.7, 40_000, 0.05)
     assert float(many.mean_s) == pytest.approx(float(exact.mean_s), rel=0.01)
     assert float(many.variance_s2) == pytest.approx(float(exact.variance_s2), rel=0.03)
@@ -226,7 +229,7 @@ def test_refusals() -> None:
         gap_probability(1.0, 1.0, 0.0)
     with pytest.raises(ValueError, match="row_bytes"):
         shuffle_wait_limit_s(1.0, 0.0)
-    for num_writers, period_s in ((0, 0.05), (1, 0.0)):
+    for num_writers, period_s in ((0, 0.05), (1, -0.05)):
         with pytest.raises(ValueError, match="num_writers"):
             shuffled_wait(1.0, 0.1, 1.0, num_writers, period_s)
     with pytest.raises(ValueError, match="rate_per_s"):
