@@ -51,7 +51,8 @@ def sharing_gain(
     ----------
     profile : JobProfile, the direct query, which may count other windows than ``windows``
     configuration : Configuration, slots, shuffle partitions and trigger
-    windows : WindowSet, to count, at the same costs per copy and state row
+    windows : WindowSet
+        The windows to count. Costs per copy and state row are assumed to be the same for them.
     rate_per_s : float, optional, as profiled by default [rows/s]
     num_keys : float, optional, of the stream; by default they grow with the rows as profiled
     queries : mapping of str to WindowSet, optional, those that count these windows today, by name
