@@ -49,7 +49,8 @@ def d_optimal_design(
     ----------
     columns : (m, k) array, as in `log_information`, a row per candidate
     num_runs : int, >= 0, candidates to choose, ``already_run`` not counted
-    already_run : (r,) array of int, optional, repeated candidates that the choice complements
+    already_run : (r,) array of int, optional
+        Candidates that have been run, with repetitions: the choice complements them.
 
     **(E20)** D-optimal design: the candidate settings with the largest `det Σ xxᵀ`, where `x` are
     the columns of the model over the expected duration. Found by Fedorov's exchange from a greedy

@@ -82,7 +82,7 @@ def error_spread(errors: Sequence[float]) -> float:
 class RateForecast:
     """Bins of arrivals, and the errors of the forecasts that were made of them."""
 
-    rates_per_s: tuple[float, ...] = ()  # Since the last jump, oldest first. [rows/s]
+    rates_per_s: tuple[float, ...] = ()  # Of bins since the last jump, oldest first. [rows/s]
     errors: tuple[float, ...] = ()  # Of forecasts in use: logarithms of rate over forecast. [-]
     window_errors: tuple[tuple[float, ...], ...] = ((), (), ())
     """Absolute errors of the means over 8, 30 and 120 bins, 5 bins ahead. [rows/s]"""
@@ -121,8 +121,8 @@ class RateForecast:
         least_ratio = forecasts.BETTER_FORECAST_RATIO.value
         for number, window in enumerate(longer, start=1):
             errors = self.window_errors[number]
-            num_known = len(errors) if len(self.rates_per_s) >= window else 0
-            if num_known < forecasts.FEWEST_FORECAST_ERRORS.value:
+            has_few_errors = len(errors) < forecasts.FEWEST_FORECAST_ERRORS.value
+            if len(self.rates_per_s) < window or has_few_errors:
                 break
             # Over the same bins, so that a calm hour favours neither.
             error_ratio = fmean(errors) / max(fmean(of_short[-len(errors) :]), 1e-9)
