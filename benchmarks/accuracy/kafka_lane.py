@@ -102,7 +102,7 @@ def real_time(lane: Lane, cases: Sequence[Case], folder: Path) -> list[Record]:
             records.append(_measured(spark, lane, case, folder, REAL_TIME_RUN_S))
     records = with_launches(records, read_logs_of_runs(folder / "log"))
     _write(records, folder / "measured.jsonl")
-    return judge_real_time(records, num_slots=REAL_TIME_SLOTS)
+    return judge_real_time(records)
 
 
 def _measured(spark: SparkSession, lane: Lane, case: Case, folder: Path, run_s: float) -> Record:
@@ -126,7 +126,7 @@ def _real_time_judged(records: Sequence[Record]) -> list[Record]:
     """The records; those of Real-Time Mode with predictions of the current models."""
     runs = [one for one in records if one.get("case", {}).get("mode") == Mode.REAL_TIME]
     others = [one for one in records if one not in runs]
-    return [*others, *judge_real_time(runs, num_slots=REAL_TIME_SLOTS)]
+    return [*others, *judge_real_time(runs)]
 
 
 def tell(text: str) -> None:

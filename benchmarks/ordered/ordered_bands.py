@@ -13,17 +13,15 @@ from pages import headed
 from headway.domain.ordered import Reordering, ReorderScheme
 from headway.models.arrays import Array
 from headway.models.ordered.chain import pipeline_allocation
-from headway.models.ordered.queues import (
+from headway.models.ordered.exit_laws import (
+    ServiceLaw,
     hybrid_exit_law,
     is_hybrid_law_in_range,
-    partitioned_exit_law,
-)
-from headway.models.ordered.reordering import (
     ordered_exit_law,
+    partitioned_exit_law,
     reordered_throughput_per_s,
     saturated_latency_s,
 )
-from headway.models.ordered.service import ServiceLaw
 from headway.models.ordered.tuple_queues import simulate_queues
 from tests.oracles.ordered_reordering import simulate_reordering
 

@@ -19,13 +19,14 @@ from headway.domain.ordered import (
     Scheduler,
 )
 from headway.models.ordered.chain import most_workers, operator_latency, pipeline_allocation
-from headway.models.ordered.queues import (
+from headway.models.ordered.exit_laws import (
+    ServiceLaw,
     hybrid_exit_law,
     partitioned_exit_law,
+    reordered_throughput_per_s,
     skewed_workers,
+    tuple_cost_s,
 )
-from headway.models.ordered.reordering import reordered_throughput_per_s, tuple_cost_s
-from headway.models.ordered.service import ServiceLaw
 from headway.models.ordered.tuple_queues import simulate_queues
 from headway.models.simulation.ordered_schedulers import SchedulerRun, simulate_scheduler
 from tests.oracles.closed_forms import gaussian_shares

@@ -16,6 +16,7 @@ from ordered_bands import bands
 from ordered_threads import run_threads
 from pages import headed, save_svg, svg_pyplot
 
+from headway.domain import RowsLaw, StageProfile
 from headway.domain.ordered import ReorderScheme, Scheduler
 from headway.models.ordered.chain import pipeline_allocation
 from headway.models.ordered.placement import placed_keys, skewed_stage_s
@@ -432,7 +433,14 @@ def scheduler_picture(num: int, path: Path) -> None:
 
 
 def _stage(loads: Any) -> Any:
-    return skewed_stage_s(
-        loads, 16, batch_rows=2e5, task_fixed_s=0.03, task_per_row_s=2e-5, task_noise_ratio=0.0,
-        seed=1,
-    )  # fmt: skip
+    stage = StageProfile(
+        name="sums",
+        level=1,
+        tasks_rule="shuffle",
+        rows=RowsLaw(scale=1.0, exponent=1.0),
+        task_fixed_s=0.03,
+        task_per_row_s=2e-5,
+        task_noise_ratio=0.0,
+        separation="batches",
+    )
+    return skewed_stage_s(stage, loads, 16, batch_rows=2e5, seed=1)

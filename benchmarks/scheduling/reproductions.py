@@ -13,8 +13,7 @@ import numpy as np
 
 from headway.domain import Policy, ScheduledQuery, Target, WindowGrid
 from headway.models.scheduling.stagger import stagger_offsets_s
-from headway.models.simulation.batch_parts import QueryWork
-from headway.models.simulation.gate import simulate_gate
+from headway.models.simulation.gate import QueryWork, simulate_gate
 from tests.oracles.closed_forms import share_in_time
 from tests.oracles.operator_nodes import simulate_nodes
 from tests.oracles.operator_scheduling import NodeLoad, OperatorPolicy, simulate_operators

@@ -16,8 +16,7 @@ from headway.domain.sharing import WindowsHow
 from headway.domain.window_set import WindowSet
 from headway.formats.profile_file import load_profile
 from headway.models.sharing.consolidation import MergePlan
-from headway.models.sharing.gain import closing_share
-from headway.models.sharing.keyed import keyed_costs
+from headway.models.sharing.gain import closing_share, keyed_costs
 from headway.models.sharing.profiled_windows import cost_cases, setting_of
 from headway.models.sharing.way_costs import batch_change
 
@@ -109,7 +108,7 @@ def predicted(
     """Batch duration of each way, for ``rows`` rows per batch over a second of event time."""
     windows = WindowSet.parse(texts)
     configuration = replace(profile.baseline, trigger_s=1.0, max_offsets_per_trigger=rows)
-    here = setting_of(profile, configuration, windows, float(rows), 1.0, float(keys))
+    here = setting_of(profile, configuration, windows, float(rows), float(keys))
     merges = MergePlan(windows=windows, pane_ms=windows.pane_ms)
     share = closing_share(here.keys.batch_s, windows)
     direct_s = float(here.model.mean_s(here.num_rows))

@@ -19,7 +19,7 @@ from window_pictures import GAINS, TIMES
 
 from headway.domain import JobProfile
 from headway.domain.sharing import WindowsHow
-from headway.models.sharing.keyed import keyed_costs
+from headway.models.sharing.gain import keyed_costs
 from headway.units import counted
 
 GOAL_RATIO = 0.1

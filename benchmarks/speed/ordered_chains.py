@@ -25,9 +25,8 @@ from headway.domain.ordered import (
     Scheduler,
 )
 from headway.models.ordered.chain import most_workers, pipeline_allocation
+from headway.models.ordered.exit_laws import ServiceLaw, hybrid_exit_law, partitioned_exit_law
 from headway.models.ordered.placement import first_bucket_ids, placed_keys
-from headway.models.ordered.queues import hybrid_exit_law, partitioned_exit_law
-from headway.models.ordered.service import ServiceLaw
 from headway.models.ordered.tuple_queues import simulate_queues
 from headway.models.simulation.ordered_schedulers import simulate_scheduler
 from headway.models.stages.skew import zipf_key_shares

@@ -27,8 +27,7 @@ from result_lines import keep, lines_of
 from headway.domain import Policy, QueryState, ScheduledQuery, ScheduleReport, Target, WindowGrid
 from headway.models.scheduling.order import grant_order
 from headway.models.scheduling.stagger import stagger_offsets_s
-from headway.models.simulation.batch_parts import QueryWork
-from headway.models.simulation.gate import simulate_gate
+from headway.models.simulation.gate import QueryWork, simulate_gate
 from tests.oracles.operator_scheduling import (
     NodeLoad,
     OperatorPolicy,

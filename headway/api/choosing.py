@@ -13,7 +13,7 @@ import sys
 from collections.abc import Sequence
 
 from headway.domain import Policy
-from headway.models.simulation.batch_parts import QueryWork
+from headway.models.simulation.gate import QueryWork
 from headway.processes import python_command, python_environment
 from headway.turns.scheduling import choose
 

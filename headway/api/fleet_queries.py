@@ -12,7 +12,7 @@ from headway.assumptions.advice import LOOSER_RATIOS
 from headway.assumptions.resources import FLEET_STREAM_EXECUTORS
 from headway.domain import JobProfile, Policy
 from headway.domain.plan_parts import PlannedDriver
-from headway.models.simulation.batch_parts import QueryWork
+from headway.models.simulation.gate import QueryWork
 from headway.planner.purchase import at_core_speed
 from headway.spec.kinds.capacity import FleetEntry
 from headway.spec.kinds.schedule import QuerySchedule

@@ -16,8 +16,8 @@ from headway.domain.sharing import SharingGain
 from headway.domain.window_set import WindowSet
 from headway.errors import InputError, argument
 from headway.formats.own_files import read_text
+from headway.models.sharing.gain import keyed_costs
 from headway.models.sharing.job_gain import sharing_gain
-from headway.models.sharing.keyed import keyed_costs
 from headway.models.sharing.profiled_windows import windows_of
 from headway.profiler.plan_exchanges import FusionAdvice, fusion_advice, plan_exchanges
 from headway.spec.kinds.windows import SharedWindows

@@ -13,16 +13,7 @@ from types import MappingProxyType
 from headway.assumptions.resources import OVERHEAD_RATIO, PYTHON_OVERHEAD_RATIO
 from headway.domain.plan_parts import PlannedResources
 from headway.lazy_classes import dataclass
-from headway.sparkconf.container import (
-    OFF_HEAP_KEY,
-    OVERHEAD_KEY,
-    OVERHEAD_KEYS,
-    PYTHON_MEMORY_KEY,
-    cores_of,
-    effective_overhead_bytes,
-    memory_setting_bytes,
-    off_heap_setting_bytes,
-)
+from headway.sparkconf import container
 from headway.units import counted, parse_size_bytes, spark_memory_text
 
 TASK_CPUS_KEY = "spark.task.cpus"
@@ -46,7 +37,7 @@ REASONS: Mapping[str, str] = MappingProxyType(
         REQUEST_CORES_KEY: "the cores of an executor",
         DRIVER_CORES_KEY: "cores that the queries need of their driver",
         DRIVER_HEAP_KEY: "heap that the driver needs for its queries",
-        **dict.fromkeys(OVERHEAD_KEYS, "memory besides the heap that the plan assumes"),
+        **dict.fromkeys(container.OVERHEAD_KEYS, "memory besides the heap that the plan assumes"),
         **dict.fromkeys(_DYNAMIC_KEYS, "the plan assumes a fixed number of executors"),
     }
 )
@@ -208,13 +199,13 @@ def _kubernetes_cores(
 
 def limits_cores(stated: str, resources: PlannedResources) -> bool:
     """Whether a limit of cores, as Kubernetes writes it, is below those of an executor."""
-    cores = cores_of(stated)
+    cores = container.cores_of(stated)
     return cores is None or cores < resources.cores_per_executor
 
 
 def requests_other_cores(stated: str, resources: PlannedResources) -> bool:
     """Whether a request of cores, as Kubernetes writes it, is not for those of an executor."""
-    return cores_of(stated) != resources.cores_per_executor
+    return container.cores_of(stated) != resources.cores_per_executor
 
 
 def _beside_heap(resources: PlannedResources, current: Mapping[str, str]) -> Iterator[Conflict]:
@@ -226,11 +217,15 @@ def _beside_heap(resources: PlannedResources, current: Mapping[str, str]) -> Ite
     if room_bytes is None:
         return
     for key, planned_bytes, stated_bytes in (
-        (OFF_HEAP_KEY, resources.off_heap_bytes, off_heap_setting_bytes(current)),
         (
-            PYTHON_MEMORY_KEY,
+            container.OFF_HEAP_KEY,
+            resources.off_heap_bytes,
+            container.off_heap_setting_bytes(current),
+        ),
+        (
+            container.PYTHON_MEMORY_KEY,
             resources.python_bytes,
-            memory_setting_bytes(current.get(PYTHON_MEMORY_KEY)),
+            container.memory_setting_bytes(current.get(container.PYTHON_MEMORY_KEY)),
         ),
     ):
         if stated_bytes and not planned_bytes:
@@ -249,14 +244,14 @@ def _overhead(
     if planned_bytes is None or heap_bytes is None:
         return
     planned = spark_memory_text(planned_bytes)
-    stated_keys = [key for key in OVERHEAD_KEYS if key in current]
+    stated_keys = [key for key in container.OVERHEAD_KEYS if key in current]
     for key in stated_keys:
-        size_bytes = memory_setting_bytes(current[key])
+        size_bytes = container.memory_setting_bytes(current[key])
         if size_bytes is None or not _is_same_size(size_bytes, planned_bytes):
             yield _contradicting(key, current, planned)
-    default_bytes = effective_overhead_bytes(current, heap_bytes, usual_ratio)
+    default_bytes = container.effective_overhead_bytes(current, heap_bytes, usual_ratio)
     if not stated_keys and not _is_same_size(default_bytes, planned_bytes):
-        yield _contradicting(OVERHEAD_KEY, current, planned)
+        yield _contradicting(container.OVERHEAD_KEY, current, planned)
 
 
 def _is_same_size(size_bytes: int, planned_bytes: int) -> bool:

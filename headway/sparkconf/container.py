@@ -30,6 +30,10 @@ _BINARY = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50}
 _DECIMAL = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15}
 # The operator of kubeflow takes Java's spellings too, which are binary.
 _JAVA = {"k": 10, "kb": 10, "m": 20, "mb": 20, "g": 30, "gb": 30, "t": 40, "tb": 40}
+_OF_CORES = {unit: Decimal(2) ** power for unit, power in _BINARY.items()} | {
+    unit: Decimal(10) ** power for unit, power in _DECIMAL.items()
+}
+_OF_MEMORY = _OF_CORES | {unit: Decimal(2) ** power for unit, power in _JAVA.items()}
 _QUANTITY = r"(?P<number>\d+(?:\.\d*)?|\.\d+)(?P<unit>[A-Za-z]*)"
 
 
@@ -164,7 +168,7 @@ def cores_of(text: str) -> float | None:
     >>> cores_of("1500m"), cores_of("2"), cores_of("two")
     (1.5, 2.0, None)
     """
-    number = _plain(text)
+    number = _plain(text, _OF_CORES)
     return None if number is None else float(number)
 
 
@@ -178,13 +182,7 @@ def memory_bytes_of(text: str) -> int | None:
     >>> memory_bytes_of("1G"), memory_bytes_of("lots")
     (1000000000, None)
     """
-    match = re.fullmatch(_QUANTITY, text.strip())
-    if match is None:
-        return None
-    java = _JAVA.get(match["unit"])
-    if java is not None:
-        return int(Decimal(match["number"]) * 2**java)
-    number = _plain(text)
+    number = _plain(text, _OF_MEMORY)
     return None if number is None else int(number)
 
 
@@ -197,14 +195,9 @@ def memory_quantity(size_bytes: int) -> str:
     return f"{-(-size_bytes // 2 ** _BINARY['Mi'])}Mi"
 
 
-def _plain(text: str) -> Decimal | None:
+def _plain(text: str, units: Mapping[str, Decimal]) -> Decimal | None:
     """The number that a quantity stands for."""
     match = re.fullmatch(_QUANTITY, text.strip())
-    if match is None:
+    if match is None or match["unit"] not in units:
         return None
-    unit = match["unit"]
-    if unit in _BINARY:
-        return Decimal(match["number"]) * Decimal(2 ** _BINARY[unit])
-    if unit in _DECIMAL:
-        return Decimal(match["number"]).scaleb(_DECIMAL[unit])
-    return None
+    return Decimal(match["number"]) * units[match["unit"]]

@@ -18,19 +18,7 @@ from headway.domain.profile import spark_release
 from headway.errors import InputError
 from headway.lazy_classes import dataclass
 from headway.limits import MOST_LONG
-from headway.sparkconf.reader_limits import (
-    CONCURRENT_JOBS_KEY,
-    KAFKA,
-    PARTITION_RATE_KEY,
-    READER_LIMIT_KEYS,
-    RECEIVER_RATE_KEY,
-)
-from headway.sparkconf.rocksdb import (
-    BOUND_KEY,
-    BOUNDED_KEY,
-    HIGH_PRIORITY_KEY,
-    WRITE_BUFFER_KEY,
-)
+from headway.sparkconf import reader_limits, rocksdb
 from headway.sparkconf.task_resources import resource_words
 from headway.units import spark_memory_bytes, spark_memory_text, spark_trigger_text
 
@@ -61,6 +49,7 @@ class Knob:
 
 
 _AT_RESTART: tuple[Applies, Applies] = ("restart", "restart")
+_RATE_KEY = reader_limits.KAFKA.key or ""
 _TABLE = (
     Knob("executors", "executors", "spark.executor.instances", "executors"),
     Knob("cores_per_executor", "cores per executor", "spark.executor.cores", "cores"),
@@ -77,7 +66,7 @@ _TABLE = (
         pinned_before_version="4.1",
     ),
     Knob("trigger_s", "trigger", "trigger", "seconds", *_AT_RESTART),
-    Knob("max_offsets_per_trigger", "rate limit", KAFKA.key or "", "records", *_AT_RESTART),
+    Knob("max_offsets_per_trigger", "rate limit", _RATE_KEY, "records", *_AT_RESTART),
 )
 
 #: Every knob of a plan, by setting.
@@ -92,13 +81,15 @@ _BESIDE = (
     Knob("python_memory", "Python workers", "spark.executor.pyspark.memory", "bytes"),
     Knob("off_heap", "memory off the heap", "spark.memory.offHeap.enabled", "flag"),
     Knob("off_heap_size", "size off the heap", "spark.memory.offHeap.size", "bytes"),
-    Knob("rocksdb_bounded", "whether the memory of RocksDB has a bound", BOUNDED_KEY, "flag"),
-    Knob("rocksdb_bound", "bound of the memory of RocksDB", BOUND_KEY, "MiB"),
-    Knob("rocksdb_buffers", "share of it for write buffers", WRITE_BUFFER_KEY, "-"),
-    Knob("rocksdb_indexes", "share of it for indexes", HIGH_PRIORITY_KEY, "-"),
-    Knob("concurrent_jobs", "jobs at a time", CONCURRENT_JOBS_KEY, "jobs"),
-    Knob("receiver_rate", "rate limit of a receiver", RECEIVER_RATE_KEY, "rows/s"),
-    Knob("partition_rate", "rate limit of a partition", PARTITION_RATE_KEY, "rows/s"),
+    Knob(
+        "rocksdb_bounded", "whether the memory of RocksDB has a bound", rocksdb.BOUNDED_KEY, "flag"
+    ),
+    Knob("rocksdb_bound", "bound of the memory of RocksDB", rocksdb.BOUND_KEY, "MiB"),
+    Knob("rocksdb_buffers", "share of it for write buffers", rocksdb.WRITE_BUFFER_KEY, "-"),
+    Knob("rocksdb_indexes", "share of it for indexes", rocksdb.HIGH_PRIORITY_KEY, "-"),
+    Knob("concurrent_jobs", "jobs at a time", reader_limits.CONCURRENT_JOBS_KEY, "jobs"),
+    Knob("receiver_rate", "rate limit of a receiver", reader_limits.RECEIVER_RATE_KEY, "rows/s"),
+    Knob("partition_rate", "rate limit of a partition", reader_limits.PARTITION_RATE_KEY, "rows/s"),
 )
 
 ASYNC_PROGRESS_KEY = "asyncProgressTrackingEnabled"
@@ -139,8 +130,8 @@ KNOBS_BY_KEY: Mapping[str, Knob] = MappingProxyType(
     # The rate limit in the words of other sources than Kafka.
     | {
         key: replace(KNOBS["max_offsets_per_trigger"], key=key)
-        for key in READER_LIMIT_KEYS
-        if key != KAFKA.key
+        for key in reader_limits.READER_LIMIT_KEYS
+        if key != _RATE_KEY
     }
 )
 

@@ -29,7 +29,7 @@ class Counts(StrEnum):
         return self in (Counts.FILES, Counts.BYTES)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class ReaderLimit:
     """The limit of one kind of source.
 
@@ -44,89 +44,71 @@ class ReaderLimit:
     why_none: str = ""
 
 
-def _rows(source: str, key: str) -> ReaderLimit:
-    return ReaderLimit(source=source, counts=Counts.ROWS, key=key)
-
-
-def _per_partition(source: str, key: str) -> ReaderLimit:
-    return ReaderLimit(source=source, counts=Counts.ROWS_PER_PARTITION, key=key)
+#: What Kafka's reader takes, and what stands for the rate limit where no source is spoken of.
+KAFKA = ReaderLimit(Counts.ROWS, "Kafka", "maxOffsetsPerTrigger")
 
 
 def _none(why_none: str) -> ReaderLimit:
-    return ReaderLimit(counts=Counts.NO_ROWS, why_none=why_none)
+    return ReaderLimit(Counts.NO_ROWS, why_none=why_none)
 
 
-#: What Kafka's reader takes, and what stands for the rate limit where no source is spoken of.
-KAFKA = _rows("Kafka", "maxOffsetsPerTrigger")
-
-
-def _files(source: str, counts: Counts, key: str, alternatives: str) -> ReaderLimit:
+def _files(counts: Counts, source: str, key: str, alternatives: str) -> ReaderLimit:
     why = (
         f"{source} limits files or bytes, not rows, and the size of its files is not recorded: "
         f"set {key}{alternatives} to what contains so many rows"
     )
-    return ReaderLimit(source=source, counts=counts, key=key, why_none=why)
+    return ReaderLimit(counts, source, key, why)
 
 
 # By the class that a source calls itself, first match first. Read in the sources' own
 # documentation and, of Spark's, in the classes of Spark 4.3.
-_KINDS: tuple[tuple[str, ReaderLimit], ...] = (
-    (r"Kafka", KAFKA),
-    (r"EventHubs", _rows("Event Hubs", "maxEventsPerTrigger")),
-    (r"SparkMicroBatchStream", _rows("Iceberg", "streaming-max-rows-per-micro-batch")),
-    (r"clock\b|ClockSource", _rows("the clock source", "maxRowsPerTrigger")),
-    (r"KinesisV2Micro[Bb]atch", _per_partition("Kinesis", "kinesis.maxFetchRecordsPerShard")),
-    (r"KinesisSource", _per_partition("Kinesis", "kinesis.executor.maxFetchRecordsPerShard")),
-    (
-        r"Kinesis",
-        _none(
-            "this source of Kinesis fetches ahead of the query, and has no limit of rows per batch"
-        ),
+_KINDS: Mapping[str, ReaderLimit] = {
+    r"Kafka": KAFKA,
+    r"EventHubs": ReaderLimit(Counts.ROWS, "Event Hubs", "maxEventsPerTrigger"),
+    r"SparkMicroBatchStream": ReaderLimit(
+        Counts.ROWS, "Iceberg", "streaming-max-rows-per-micro-batch"
     ),
-    (
-        r"CloudFiles",
-        _files(
-            "Auto Loader",
-            Counts.BYTES,
-            "cloudFiles.maxBytesPerTrigger",
-            " or cloudFiles.maxFilesPerTrigger",
-        ),
+    r"clock\b|ClockSource": ReaderLimit(Counts.ROWS, "the clock source", "maxRowsPerTrigger"),
+    r"KinesisV2Micro[Bb]atch": ReaderLimit(
+        Counts.ROWS_PER_PARTITION, "Kinesis", "kinesis.maxFetchRecordsPerShard"
     ),
-    (r"Delta", _files("Delta", Counts.BYTES, "maxBytesPerTrigger", " or maxFilesPerTrigger")),
-    (
-        r"FileStream",
-        _files(
-            "the file source",
-            Counts.FILES,
-            "maxFilesPerTrigger",
-            ", or from Spark 4.0 on maxBytesPerTrigger",
-        ),
+    r"KinesisSource": ReaderLimit(
+        Counts.ROWS_PER_PARTITION, "Kinesis", "kinesis.executor.maxFetchRecordsPerShard"
     ),
-    (
-        r"RatePerMicroBatch",
-        _none(
-            "the source rate-micro-batch makes rowsPerBatch rows for each batch: there is never a "
-            "backlog that a limit could hold back"
-        ),
+    r"Kinesis": _none(
+        "this source of Kinesis fetches ahead of the query, and has no limit of rows per batch"
     ),
-    (
-        r"Rate",
-        _none(
-            "the rate source has no limit: its rowsPerSecond determines what arrives, and after a "
-            "pause one batch takes all of it"
-        ),
+    r"CloudFiles": _files(
+        Counts.BYTES,
+        "Auto Loader",
+        "cloudFiles.maxBytesPerTrigger",
+        " or cloudFiles.maxFilesPerTrigger",
     ),
-    (r"TextSocket", _none("the socket source has no limit")),
-    (r"Memory", _none("the memory source has no limit")),
-    (
-        r"declared$",
-        _none("the source was not declared; for Kafka the option is maxOffsetsPerTrigger"),
+    r"Delta": _files(Counts.BYTES, "Delta", "maxBytesPerTrigger", " or maxFilesPerTrigger"),
+    r"FileStream": _files(
+        Counts.FILES,
+        "the file source",
+        "maxFilesPerTrigger",
+        ", or from Spark 4.0 on maxBytesPerTrigger",
     ),
-)
+    r"RatePerMicroBatch": _none(
+        "the source rate-micro-batch makes rowsPerBatch rows for each batch: there is never a "
+        "backlog that a limit could hold back"
+    ),
+    r"Rate": _none(
+        "the rate source has no limit: its rowsPerSecond determines what arrives, and after a "
+        "pause one batch takes all of it"
+    ),
+    r"TextSocket": _none("the socket source has no limit"),
+    r"Memory": _none("the memory source has no limit"),
+    r"declared$": _none(
+        "the source was not declared; for Kafka the option is maxOffsetsPerTrigger"
+    ),
+}
 
 #: Every option of a reader that can carry a rate limit.
 READER_LIMIT_KEYS: tuple[str, ...] = tuple(
-    dict.fromkeys(limit.key for _, limit in _KINDS if limit.key is not None)
+    dict.fromkeys(limit.key for limit in _KINDS.values() if limit.key is not None)
 )
 
 
@@ -141,7 +123,7 @@ def reader_limit(description: str) -> ReaderLimit:
     'no option of MyStream is known that limits the rows of a batch'
     """
     class_name = re.split(r"[\[@:]", description)[0].strip().rsplit(".", 1)[-1]
-    for pattern, limit in _KINDS:
+    for pattern, limit in _KINDS.items():
         if re.match(pattern, class_name):
             return limit
     source = class_name if class_name.isidentifier() else "this source"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from headway.domain.switches import Switch, SwitchSetting
 from headway.sparkconf.knobs import (
@@ -95,9 +96,5 @@ def switch_setting(switch: Switch, release: tuple[int, int]) -> SwitchSetting:
     if switch is not Switch.FILE_MANAGER:
         return setting
     package = _MANAGERS_BEFORE if (0, 0) < release < _MANAGERS_SINCE else _MANAGERS
-    return SwitchSetting(
-        switch=switch,
-        label=setting.label,
-        conf={FILE_MANAGER_KEY: f"{package}.FileSystemBasedCheckpointFileManager"},
-        caution=setting.caution,
-    )
+    manager = f"{package}.FileSystemBasedCheckpointFileManager"
+    return replace(setting, conf={FILE_MANAGER_KEY: manager})

@@ -7,7 +7,6 @@ from typing import TypeVar
 import headway.models.pipeline.parameters as parameters
 from headway.assumptions.planning import PIPELINE_PERIODS_S
 from headway.errors import InputError
-from headway.models.pipeline.state import ReducerState
 from headway.planner.kinds.pipelines import PipelineRound, PipelineSpace
 from headway.spec.kinds.pipelines import (
     MicroBatchPipeline,
@@ -126,7 +125,7 @@ def _round(
         ),
         state=None
         if state is None
-        else ReducerState(
+        else parameters.ReducerState(
             num_keys=state.keys,
             exponent=state.zipf,
             memory_bytes=state.memory_bytes,

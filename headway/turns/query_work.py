@@ -11,8 +11,7 @@ from headway.models.estimation.batch_noise import noise_ratio_at
 from headway.models.job.driver_load import driver_work, planned_driver
 from headway.models.job.duration import level_spans
 from headway.models.job.setting import AFTER_COMMIT_PHASES
-from headway.models.simulation.batch_parts import QueryWork
-from headway.models.simulation.gate import QueryOutcome
+from headway.models.simulation.gate import QueryOutcome, QueryWork
 from headway.units import format_duration
 
 _LEAST_ROWS = 1.0

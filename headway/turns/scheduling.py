@@ -21,8 +21,7 @@ from headway.domain import Policy
 from headway.domain.plan_parts import PlannedDriver
 from headway.domain.result import Result
 from headway.models.scheduling.stagger import num_at_once, stagger_offsets_s
-from headway.models.simulation.batch_parts import QueryWork
-from headway.models.simulation.gate import GateOutcome, QueryOutcome, simulate_gate
+from headway.models.simulation.gate import GateOutcome, QueryOutcome, QueryWork, simulate_gate
 from headway.turns.query_work import require_windows_seen
 
 ASKED = (Policy.STAGGER, Policy.FCFS, Policy.PROMISE, Policy.ECONOMY)

@@ -116,7 +116,7 @@ def test_a_query_without_figures_has_its_reason_on_the_page() -> None:
 def test_the_gap_that_a_p99_implies_is_the_one_it_was_made_with() -> None:
     case = next(case for case in REAL_TIME_CASES if (case.job, case.partitions) == ("transform", 4))
     stage = RealTimeStage(num_tasks=4, row_s=3e-5, row_cv=1.0)
-    law = real_time_latency(case.rate_per_s, [stage], num_slots=8, trigger_s=5.0, gap_s=0.2)
+    law = real_time_latency(case.rate_per_s, [stage], trigger_s=5.0, gap_s=0.2)
     p50_s, p95_s, p99_s = (0.002 + float(law.quantile_s(level)) for level in (0.5, 0.95, 0.99))
     loads = {"customMetrics": {"rocksdbLoadLatencyMs": 120}, "numStateStoreInstances": 4}
     run = {
@@ -130,21 +130,17 @@ def test_the_gap_that_a_p99_implies_is_the_one_it_was_made_with() -> None:
         "launch_s": [0.03, 0.07, 0.05],
         "to_append_s": {"mean": 0.002 + law.mean_s, "p50": p50_s, "p95": p95_s, "p99": p99_s},
     }  # fmt: skip
-    (judged,) = judge_real_time([run], num_slots=8)
+    (judged,) = judge_real_time([run])
     assert judged["predicted"]["gap_s"] == pytest.approx(0.12 + 0.05 + 0.03)
     assert judged["predicted"]["implied_gap_s"] == pytest.approx(0.2, abs=0.003)
     assert judged["predicted"]["p99"] == pytest.approx(p99_s, rel=0.02)
-    assert judge_real_time([{"name": "x", "failed": "y", "case": {}}], num_slots=8)
+    assert judge_real_time([{"name": "x", "failed": "y", "case": {}}])
 
 
 def test_the_gap_that_a_planned_p99_implies_is_the_one_it_was_made_with() -> None:
     stage = RealTimeStage(num_tasks=4, row_s=2e-5, row_cv=1.0)
     predicted_s, measured_s = (
-        float(
-            real_time_latency(4000.0, [stage], num_slots=8, trigger_s=10.0, gap_s=gap_s).quantile_s(
-                0.99
-            )
-        )
+        float(real_time_latency(4000.0, [stage], trigger_s=10.0, gap_s=gap_s).quantile_s(0.99))
         for gap_s in (0.2, 0.13)
     )
     run = {"job": "transform", "predicted": {"p99": predicted_s}, "measured": {"p99": measured_s}}

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from headway.models.arrays import Array, Numeric
-from headway.models.queues.lattice import lattice_sample
 from headway.models.queues.queueing import lindley_waits_s
-from headway.models.queues.times import QueueTime
+from headway.models.queues.times import QueueTime, lattice_sample
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.optimize import brentq
 
 from headway.models.arrays import Array
-from headway.models.queues.queue_increments import (
+from headway.models.queues.random_walk import (
     gamma_third_central_s3,
     lognormal_third_central_s3,
 )

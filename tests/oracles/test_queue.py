@@ -12,7 +12,7 @@ from tests.oracles.queue import QueueTrace, correlated_lognormal_s, simulate_que
 def test_waits_follow_one_by_one() -> None:
     generator = np.random.default_rng(3)
     arrival, service = generator.exponential(1.0, 3000), generator.exponential(0.9, 3000)
-    waits, expected = lindley_waits_s(arrival, service, first_wait_s=4.0), 4.0
+    waits, expected = lindley_waits_s(arrival, service), 0.0
     for number in range(3000):
         assert waits[number] == pytest.approx(expected, abs=1e-9)
         expected = max(0.0, expected + service[number] - arrival[number])
@@ -21,9 +21,9 @@ def test_waits_follow_one_by_one() -> None:
 def test_blocks_of_the_recursion_join(monkeypatch: pytest.MonkeyPatch) -> None:
     generator = np.random.default_rng(4)
     arrival, service = generator.exponential(1.0, 1000), generator.exponential(0.95, 1000)
-    whole = lindley_waits_s(arrival, service, first_wait_s=2.0)
+    whole = lindley_waits_s(arrival, service)
     monkeypatch.setattr("headway.models.queues.queueing._BLOCK", 7)
-    assert lindley_waits_s(arrival, service, first_wait_s=2.0) == pytest.approx(whole, abs=1e-9)
+    assert lindley_waits_s(arrival, service) == pytest.approx(whole, abs=1e-9)
 
 
 def test_no_job_starts_before_the_one_ahead_has_ended() -> None:

@@ -6,9 +6,8 @@ from enum import StrEnum
 
 import numpy as np
 
-from headway.models.queues.lattice import LatticeLaw
-from headway.models.queues.queue_increments import gamma_third_central_s3
-from headway.models.queues.times import QueueTime
+from headway.models.queues.random_walk import gamma_third_central_s3
+from headway.models.queues.times import LatticeLaw, QueueTime
 from headway.models.queues.wait import Wait
 
 MOST_LOST_TAIL_RATIO = 0.05

@@ -14,8 +14,12 @@ from hypothesis import strategies as st
 
 from headway.domain import Target
 from headway.models.pipeline.corrected import tuple_latency, window_latency
-from headway.models.pipeline.parameters import Finalizing, PipelineSetting
-from headway.models.pipeline.state import ReducerState, two_group_update
+from headway.models.pipeline.parameters import (
+    Finalizing,
+    PipelineSetting,
+    ReducerState,
+    two_group_update,
+)
 from headway.planner.kinds.pipeline_runs import simulate_runs
 from headway.planner.kinds.pipeline_search import (
     PipelinePlan,

@@ -50,7 +50,7 @@ def test_a_prediction_is_the_model_s_own() -> None:
         RealTimeStage(num_tasks=8, row_s=2e-4, row_cv=1.0),
         RealTimeStage(num_tasks=20, row_s=5e-4, row_cv=1.0),
     ]
-    model = real_time_latency(20_000.0, stages, num_slots=28, trigger_s=300.0, gap_s=0.3)
+    model = real_time_latency(20_000.0, stages, trigger_s=300.0, gap_s=0.3)
     assert found.tuple_latency is not None
     assert found.num_slots_needed == 28
     assert found.setting.executors == 7

@@ -11,7 +11,7 @@ import pytest
 from headway.api.choosing import choose_beside
 from headway.domain import Policy, ScheduledQuery, Target, WindowGrid
 from headway.models.job.duration import DurationModel, level_spans
-from headway.models.simulation.batch_parts import QueryWork
+from headway.models.simulation.gate import QueryWork
 from headway.turns.query_work import query_work
 from headway.turns.scheduling import are_aligned, choose, spread_out, verdict
 from tests.factories import a_profile

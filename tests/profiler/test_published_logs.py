@@ -277,7 +277,7 @@ def test_the_folder_of_all_logs_gives_each_log_once(tmp_path: Path) -> None:
     parts = {part for of_folder in in_folders.values() for part in of_folder}
     alone = {entry["file"] for entry in ENTRIES if entry["file"] not in parts | STATUS_FILES}
     assert by_name == {**in_folders, **{file: {file} for file in alone}}
-    unpacked = unpack(found.logs, tmp_path)
+    unpacked = unpack(logs, tmp_path)
     assert not unpacked.pending
     assert [failure.name for failure in unpacked.failures] == [str(LOGS / NO_LOG)]
 

@@ -10,7 +10,7 @@ from formulas.cells import Cell, Family, judged
 from headway.models.batches.dstreams import DStreamJobs, dstreams_latency
 from headway.models.queues.times import lognormal_time
 from headway.models.real_time.latency import real_time_latency
-from headway.models.real_time.stages import RealTimeStage, required_slots
+from headway.models.real_time.stages import RealTimeStage
 from headway.models.stages.dag import StageDag, run_time
 from headway.models.stages.schedule import JobStage
 from tests.oracles.dstreams import simulate_dstreams
@@ -95,7 +95,6 @@ def simulated_real_time(
     latency = real_time_latency(
         rate_per_s,
         stages,
-        num_slots=required_slots(stages),
         trigger_s=_TRIGGER_S,
         flush_s=_FLUSH_S,
     )

@@ -59,15 +59,14 @@ class Gap(NamedTuple):
     state_load_s: float
 
 
-def judge_real_time(records: Sequence[Record], *, num_slots: int) -> list[Record]:
+def judge_real_time(records: Sequence[Record]) -> list[Record]:
     """The records with predictions; unchanged if the fitted run is not among them."""
     fitted = next((run for run in records if _is_fitted(run)), None)
     if fitted is None:
         return list(records)
     base_s = fitted["to_append_s"]["p50"]
     return [
-        run if "failed" in run else {**run, "predicted": _predicted(run, base_s, num_slots)}
-        for run in records
+        run if "failed" in run else {**run, "predicted": _predicted(run, base_s)} for run in records
     ]
 
 
@@ -124,9 +123,9 @@ def _is_fitted(run: Record) -> bool:
     )
 
 
-def _predicted(run: Record, base_s: float, num_slots: int) -> Record:
+def _predicted(run: Record, base_s: float) -> Record:
     gap_s = sum(gap_of(run))
-    law = _law(run, gap_s, num_slots)
+    law = _law(run, gap_s)
     p50_s, p95_s, p99_s = (base_s + float(value) for value in law.quantile_s(_LEVELS))
     return {
         "slots": required_slots(_stages(run)),
@@ -136,7 +135,7 @@ def _predicted(run: Record, base_s: float, num_slots: int) -> Record:
         "p50": p50_s,
         "p95": p95_s,
         "p99": p99_s,
-        "implied_gap_s": _implied_gap_s(run, base_s, num_slots),
+        "implied_gap_s": _implied_gap_s(run, base_s),
     }
 
 
@@ -147,22 +146,21 @@ def _stages(run: Record) -> list[RealTimeStage]:
     return [RealTimeStage(num_tasks=number, row_s=ROW_S, row_cv=_ROW_CV) for number in tasks]
 
 
-def _law(run: Record, gap_s: float, num_slots: int) -> RealTimeLatency:
+def _law(run: Record, gap_s: float) -> RealTimeLatency:
     return real_time_latency(
         run["case"]["rate_per_s"],
         _stages(run),
-        num_slots=num_slots,
         trigger_s=run["case"]["trigger_s"],
         gap_s=gap_s,
     )
 
 
-def _implied_gap_s(run: Record, base_s: float, num_slots: int) -> float:
+def _implied_gap_s(run: Record, base_s: float) -> float:
     """The gap at which the p99 is predicted right, to a millisecond; by halving."""
     low_s, high_s = 0.0, float(run["case"]["trigger_s"])
     while high_s - low_s > 1e-3:
         middle_s = 0.5 * (low_s + high_s)
-        predicted_s = base_s + float(_law(run, middle_s, num_slots).quantile_s(0.99))
+        predicted_s = base_s + float(_law(run, middle_s).quantile_s(0.99))
         low_s, high_s = (
             (middle_s, high_s) if predicted_s < run["to_append_s"]["p99"] else (low_s, middle_s)
         )

@@ -11,7 +11,7 @@ from result_lines import machine_of
 
 from headway.domain import ScheduledQuery
 from headway.formats.profile_file import load_profile
-from headway.models.simulation.batch_parts import QueryWork
+from headway.models.simulation.gate import QueryWork
 from headway.turns.query_work import query_work
 from real.records import EARLIER
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from headway.domain import JobProfile, Policy, ScheduledQuery, Target, WindowGrid
 from headway.formats.profile_file import load_profile
-from headway.models.simulation.batch_parts import QueryWork
+from headway.models.simulation.gate import QueryWork
 from headway.turns.query_work import query_work
 from headway.turns.scheduling import PolicyFigures, verdict
 from real.cells import TARGETS, WAYS, WINDOW_S, Cell

@@ -8,16 +8,18 @@ import numpy as np
 
 from headway.models.arrays import Array, Numeric
 from headway.models.queues.autocorrelation import autocorrelated_service_wait
-from headway.models.queues.lattice import (
+from headway.models.queues.queueing import WaitMoments
+from headway.models.queues.times import (
     LatticeLaw,
     LatticeTooLongError,
+    QueueTime,
+    constant_time,
+    lognormal_time,
     on_step,
     smooth_quantile_s,
     uniform_law,
     zero_or_gamma_law,
 )
-from headway.models.queues.queueing import WaitMoments
-from headway.models.queues.times import QueueTime, constant_time, lognormal_time
 from headway.models.queues.wait import Wait, queue_wait
 from headway.models.stages.makespan import makespan_moments
 

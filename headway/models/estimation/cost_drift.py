@@ -3,22 +3,14 @@
 from __future__ import annotations
 
 import math
-from functools import lru_cache
 
 import numpy as np
 
-from headway.assumptions.live import (
-    FACTOR_WEIGHT_RATIO,
-    FALSE_ALARM_S,
-    FALSE_LEVEL_RATIO,
-    SMALLEST_DRIFT_SPREADS,
-)
+from headway.assumptions import live
 from headway.domain import DurationNoise
 from headway.models.arrays import Array
-from headway.models.estimation.batch_noise import noise_ratio_at
-from headway.models.estimation.drift import Alarm, cusum_threshold, first_alarm
-from headway.models.estimation.run_level import lasting_score, news_of
-from headway.models.estimation.shift import Shift, shift_since
+from headway.models.estimation.batch_noise import lasting_score, news_of, noise_ratio_at
+from headway.models.estimation.drift import Alarm, Shift, cusum_threshold, first_alarm, shift_since
 from headway.models.laws.normal import ndtri
 
 
@@ -27,11 +19,9 @@ def cost_factor(log_factor: float, duration_s: float, expected_s: float) -> floa
 
     Parameters
     ----------
-    log_factor : float
-        The previous one; 0 at the start. Its exponential multiplies every duration. [-]
+    log_factor : float, the previous one, 0 at the start; its exponential multiplies every duration
     duration_s : float, > 0
-    expected_s : float, > 0
-        How long it takes by the profile, for its rows, setting and age of the JVM. [s]
+    expected_s : float, > 0, by the profile, for its rows, setting and age of the JVM [s]
 
     **(A4)** Cost factor: `f = e^x` with `x_k = x_(k-1) + w(ln(D/E[D]) - x_(k-1))`, `w = 0.03`
     (Roberts 1959, doi:10.1080/00401706.1959.10489860). Of the noise `c` of a batch,
@@ -43,7 +33,7 @@ def cost_factor(log_factor: float, duration_s: float, expected_s: float) -> floa
     if not (duration_s > 0.0 and expected_s > 0.0):
         raise ValueError("need positive durations, measured and expected")
     score = math.log(duration_s / expected_s)
-    return log_factor + FACTOR_WEIGHT_RATIO.value * (score - log_factor)
+    return log_factor + live.FACTOR_WEIGHT_RATIO.value * (score - log_factor)
 
 
 def level_error_ratio(
@@ -60,8 +50,7 @@ def level_error_ratio(
     spread_ratio : float, >= 0, spread of one more run at the setting asked about, by (P2)
     num_batches : int, >= 0, batches that the factor was learned from
     num_at_setting : int, 0 to num_batches, the last of them, which ran at the setting asked about
-    seen_spread_ratio : float, optional
-        The same spread for batches as large as those seen; ``spread_ratio`` if not given. [-]
+    seen_spread_ratio : float, optional, the same for batches as large as those seen
 
     **(A15)** Uncertainty of the cost factor (A4) after `k` batches of a run, `j` of them in the
     configuration asked about. It consists of the part of the run's level that the factor has not
@@ -78,10 +67,10 @@ def level_error_ratio(
     >>> [round(level_error_ratio(noise, 0.1, *pair), 3) for pair in ((0, 0), (400, 0), (400, 400))]
     [0.1, 0.081, 0.012]
     """
-    seen_ratio = spread_ratio if seen_spread_ratio is None else seen_spread_ratio
     if not (spread_ratio >= 0.0 and 0 <= num_at_setting <= num_batches):
         raise ValueError("need a spread of 0 or more, and no more batches at a setting than in all")
-    weight = FACTOR_WEIGHT_RATIO.value
+    seen_ratio = spread_ratio if seen_spread_ratio is None else seen_spread_ratio
+    weight = live.FACTOR_WEIGHT_RATIO.value
     keeps = 1.0 - weight
     of_both = min(seen_ratio, spread_ratio) ** 2
     of_runs = min(noise.run_to_run_ratio**2, of_both)
@@ -109,10 +98,8 @@ def drift_found(
 
     Parameters
     ----------
-    num_rows, duration_s : (n,) arrays
-        Batches of one run at one setting, in order of time. [rows, s]
-    fixed_s, per_row_s : float, >= 0
-        The line of the profile at that setting, positive for every batch. [s, s/row]
+    num_rows, duration_s : (n,) arrays, batches of one run at one setting, in order of time [-, s]
+    fixed_s, per_row_s : float, >= 0, line of the profile there, above 0 for every batch [s, s/row]
     noise : DurationNoise
         Of batches around their run, and of runs around the line: ``run_to_run_ratio`` is the spread
         of (P2), including the error of the fit.
@@ -165,8 +152,7 @@ def batches_to_find(
     ----------
     ratio : float, > 0, durations after the drift over those before
     expected_s : float, > 0
-    noise, interval_s
-        As in `drift_found`.
+    noise, interval_s : as in `drift_found`
     num_before : int, >= 0, batches of the run that were seen before the drift: they show its level
     num_after : int, >= 1, batches after which it counts as not found
 
@@ -197,9 +183,10 @@ def _alarm(
     if len(log_ratio) == 0:
         return None
     scores, levels = news_of(log_ratio, expected_s, noise)
-    allowance = 0.5 * SMALLEST_DRIFT_SPREADS.value * lasting_score(float(expected_s[0]), noise)
-    num_batches = max(FALSE_ALARM_S.value / interval_s, 10.0)
-    alarm = first_alarm(scores, allowance, _threshold(num_batches, allowance))
+    allowance = 0.5 * live.SMALLEST_DRIFT_SPREADS.value * lasting_score(float(expected_s[0]), noise)
+    num_batches = max(live.FALSE_ALARM_S.value / interval_s, 10.0)
+    threshold = cusum_threshold(num_batches, allowance, two_sided=True)
+    alarm = first_alarm(scores, allowance, threshold)
     of_level = _level_alarm(levels, noise.run_to_run_ratio)
     if alarm is None or (of_level is not None and of_level[0] < alarm[0]):
         return of_level
@@ -207,15 +194,9 @@ def _alarm(
     return batch, _parted_at(log_ratio[: batch + 1])
 
 
-@lru_cache(maxsize=8)
-def _threshold(num_batches: float, allowance: float) -> float:
-    """Threshold of the two-sided sums; used twice per check."""
-    return cusum_threshold(num_batches, allowance, two_sided=True)
-
-
 def _level_alarm(level: Array, run_to_run_ratio: float) -> Alarm | None:
     """An alarm of the run as a whole: it is further off than runs usually are."""
-    limit = run_to_run_ratio * float(ndtri(1.0 - 0.25 * FALSE_LEVEL_RATIO.value))
+    limit = run_to_run_ratio * float(ndtri(1.0 - 0.25 * live.FALSE_LEVEL_RATIO.value))
     crossings = np.flatnonzero(np.abs(level) > limit)
     return (int(crossings[0]), 0) if len(crossings) else None
 

@@ -84,32 +84,25 @@ def with_rows(daily: DailyRates, from_s: float, to_s: float, rows: float) -> Dai
     """
     if not 0.0 < to_s - from_s <= DAILY_SLOT_S.value or rows < 0.0:
         return daily
-    updated_rates, per_s = daily, rows / (to_s - from_s)
+    per_s = rows / (to_s - from_s)
     while from_s < to_s:
         slot = _slot(from_s)
         end_s = min((slot + 1) * DAILY_SLOT_S.value, to_s)
-        if slot != updated_rates.open_slot:
-            updated_rates = replace(
-                _closed(updated_rates), open_slot=slot, counted_s=0.0, counted_rows=0.0
-            )
-        updated_rates = replace(
-            updated_rates,
-            counted_s=updated_rates.counted_s + (end_s - from_s),
-            counted_rows=updated_rates.counted_rows + per_s * (end_s - from_s),
-        )
+        if slot != daily.open_slot:
+            daily = replace(_closed(daily), open_slot=slot, counted_s=0.0, counted_rows=0.0)
+        seen_s = end_s - from_s
+        counted_s, counted_rows = daily.counted_s + seen_s, daily.counted_rows + per_s * seen_s
+        daily = replace(daily, counted_s=counted_s, counted_rows=counted_rows)
         from_s = end_s
-    return updated_rates
+    return daily
 
 
 def _closed(daily: DailyRates) -> DailyRates:
     """With the rate of the open slot, without slots that are older than the kept days."""
     if daily.counted_s < DAILY_SLOT_SEEN_RATIO.value * DAILY_SLOT_S.value:
         return daily
-    rates = {
-        slot: rate
-        for slot, rate in daily.rates_per_s.items()
-        if slot > daily.open_slot - _MOST_SLOTS
-    }
+    before_slot = daily.open_slot - _MOST_SLOTS
+    rates = {slot: rate for slot, rate in daily.rates_per_s.items() if slot > before_slot}
     rates[daily.open_slot] = daily.counted_rows / daily.counted_s
     return replace(daily, rates_per_s=rates, repeats=_repeats(rates))
 

@@ -8,20 +8,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from statistics import fmean, median
 
-from headway.assumptions.forecasts import (
-    BETTER_FORECAST_RATIO,
-    FEWEST_FORECAST_ERRORS,
-    FIRST_ERRORS_RATIO,
-    FORECAST_ERRORS_KEPT,
-    FORECAST_LEAD_BINS,
-    FORECAST_WINDOWS,
-    JUMP_BINS,
-    JUMP_SPREADS,
-    LEAST_SPREAD_RATIO,
-    TREND_BINS,
-    TREND_ERRORS,
-)
-from headway.assumptions.live import BIN_S
+from headway.assumptions import forecasts, live
 from headway.models.laws.normal import MAD_TO_SD
 
 _MOST_BINS = 128
@@ -45,9 +32,9 @@ def trend_line(rates_per_s: Sequence[float]) -> tuple[float, float]:
     >>> trend_line([100.0, 110.0] * 15)
     (0.0, 0.0)
     """
-    window = list(rates_per_s[-TREND_BINS.value :])
+    window = list(rates_per_s[-forecasts.TREND_BINS.value :])
     num_bins = len(window)
-    if num_bins < TREND_BINS.value // 2:
+    if num_bins < forecasts.TREND_BINS.value // 2:
         return 0.0, 0.0
     middle, mean = 0.5 * (num_bins - 1), fmean(window)
     spread = num_bins * (num_bins * num_bins - 1) / 12.0
@@ -55,7 +42,7 @@ def trend_line(rates_per_s: Sequence[float]) -> tuple[float, float]:
     residuals = [rate - mean - slope * (index - middle) for index, rate in enumerate(window)]
     misfit = sum(residual * residual for residual in residuals)
     error = math.sqrt(misfit * _lasting(residuals) / (num_bins - 2) / spread)
-    if abs(slope) <= TREND_ERRORS.value * error or slope == 0.0:
+    if abs(slope) <= forecasts.TREND_ERRORS.value * error or slope == 0.0:
         return 0.0, 0.0
     return max(mean + slope * middle, 0.0), slope
 
@@ -86,35 +73,26 @@ def error_spread(errors: Sequence[float]) -> float:
     >>> round(error_spread([0.1, -0.1, 0.1, -0.1, 0.1, -0.1, 0.1, -0.1, 9.0]), 3)
     0.148
     """
-    if len(errors) < FEWEST_FORECAST_ERRORS.value:
-        return FIRST_ERRORS_RATIO.value
-    return max(MAD_TO_SD * median(map(abs, errors)), LEAST_SPREAD_RATIO.value)
+    if len(errors) < forecasts.FEWEST_FORECAST_ERRORS.value:
+        return forecasts.FIRST_ERRORS_RATIO.value
+    return max(MAD_TO_SD * median(map(abs, errors)), forecasts.LEAST_SPREAD_RATIO.value)
 
 
 @dataclass(frozen=True, slots=True)
 class RateForecast:
     """Bins of arrivals, and the errors of the forecasts that were made of them."""
 
-    rates_per_s: tuple[float, ...] = ()
-    """Rates of closed bins since the last jump, oldest first. [rows/s]"""
-    errors: tuple[float, ...] = ()
-    """Errors of the forecasts in use: logarithms of rate over forecast. [-]"""
+    rates_per_s: tuple[float, ...] = ()  # Of bins since the last jump, oldest first. [rows/s]
+    errors: tuple[float, ...] = ()  # Of forecasts in use: logarithms of rate over forecast. [-]
     window_errors: tuple[tuple[float, ...], ...] = ((), (), ())
     """Absolute errors of the means over 8, 30 and 120 bins, 5 bins ahead. [rows/s]"""
-    num_outside: int = 0
-    """Bins in a row beyond the band; negative below it."""
-    num_bins: int = 0
-    """Number of all closed bins."""
-    jumped_at_bin: int = -1
-    """Number of the bin in which the last jump was certain; -1 without one."""
-    seen_s: float = math.nan
-    """When arrivals were last counted. [s]"""
-    seen_rows: float = 0.0
-    """The count then. [rows]"""
-    bin_s: float = math.nan
-    """Start of the open bin. [s]"""
-    bin_rows: float = 0.0
-    """The count at that time. [rows]"""
+    num_outside: int = 0  # Bins in a row beyond the band; negative below it.
+    num_bins: int = 0  # Number of all closed bins.
+    jumped_at_bin: int = -1  # Number of the bin in which the last jump was certain; -1 without one.
+    seen_s: float = math.nan  # When arrivals were last counted. [s]
+    seen_rows: float = 0.0  # The count then. [rows]
+    bin_s: float = math.nan  # Start of the open bin. [s]
+    bin_rows: float = 0.0  # The count at that time. [rows]
 
     @property
     def is_known(self) -> bool:
@@ -129,7 +107,7 @@ class RateForecast:
     @property
     def tells_spread(self) -> bool:
         """Whether enough forecasts have been compared with the rates that followed."""
-        return len(self.errors) >= FEWEST_FORECAST_ERRORS.value
+        return len(self.errors) >= forecasts.FEWEST_FORECAST_ERRORS.value
 
     @property
     def spread_ratio(self) -> float:
@@ -138,11 +116,13 @@ class RateForecast:
 
     def level_per_s(self) -> float:
         """Mean over the window with the best forecasts: theory.md (A1). [rows/s]"""
-        short, *longer = FORECAST_WINDOWS.value
-        of_short, best, least_ratio = self.window_errors[0], short, BETTER_FORECAST_RATIO.value
+        short, *longer = forecasts.FORECAST_WINDOWS.value
+        of_short, best = self.window_errors[0], short
+        least_ratio = forecasts.BETTER_FORECAST_RATIO.value
         for number, window in enumerate(longer, start=1):
             errors = self.window_errors[number]
-            if len(self.rates_per_s) < window or len(errors) < FEWEST_FORECAST_ERRORS.value:
+            has_few_errors = len(errors) < forecasts.FEWEST_FORECAST_ERRORS.value
+            if len(self.rates_per_s) < window or has_few_errors:
                 break
             # Over the same bins, so that a calm hour favours neither.
             error_ratio = fmean(errors) / max(fmean(of_short[-len(errors) :]), 1e-9)
@@ -158,7 +138,7 @@ class RateForecast:
     def forecast_per_s(self, lead_s: float) -> float:
         """The rate that is expected after a time: theory.md (A1). [rows/s]"""
         level_per_s, trend_per_bin = self.line()
-        return max(level_per_s + trend_per_bin * lead_s / BIN_S.value, 0.0)
+        return max(level_per_s + trend_per_bin * lead_s / live.BIN_S.value, 0.0)
 
 
 def with_arrivals(forecast: RateForecast, at_s: float, arrived_rows: float) -> RateForecast:
@@ -178,7 +158,7 @@ def with_arrivals(forecast: RateForecast, at_s: float, arrived_rows: float) -> R
     """
     if math.isnan(forecast.seen_s) or arrived_rows < forecast.seen_rows:
         return RateForecast(seen_s=at_s, seen_rows=arrived_rows, bin_s=at_s, bin_rows=arrived_rows)
-    updated_forecast, width_s = forecast, BIN_S.value
+    updated_forecast, width_s = forecast, live.BIN_S.value
     if at_s <= forecast.seen_s:
         return forecast
     per_s = (arrived_rows - forecast.seen_rows) / (at_s - forecast.seen_s)
@@ -204,14 +184,14 @@ def with_bin(forecast: RateForecast, rate_per_s: float) -> RateForecast:
     if not forecast.is_known:
         return replace(forecast, rates_per_s=(rate_per_s,), num_bins=number)
     rates = forecast.rates_per_s
-    expected = forecast.forecast_per_s(BIN_S.value)
+    expected = forecast.forecast_per_s(live.BIN_S.value)
     error = _log_ratio(rate_per_s, expected)
-    band = JUMP_SPREADS.value * forecast.spread_ratio
+    band = forecasts.JUMP_SPREADS.value * forecast.spread_ratio
     is_outside = forecast.tells_spread and abs(error) > band
     side = 1 if error > 0.0 else -1
     run = forecast.num_outside if forecast.num_outside * side > 0 else 0
     num_outside = run + side if is_outside else 0
-    if abs(num_outside) >= JUMP_BINS.value:
+    if abs(num_outside) >= forecasts.JUMP_BINS.value:
         # The first of the two may contain a part of the time before.
         is_part = abs(_log_ratio(rate_per_s, rates[-1])) > band
         return replace(
@@ -222,16 +202,17 @@ def with_bin(forecast: RateForecast, rate_per_s: float) -> RateForecast:
             num_bins=number,
             jumped_at_bin=number,
         )
+    windows, num_kept = forecasts.FORECAST_WINDOWS.value, forecasts.FORECAST_ERRORS_KEPT.value
     window_errors = tuple(
-        (*errors, abs(rate_per_s - _mean_before(rates, window)))[-FORECAST_ERRORS_KEPT.value :]
-        if len(rates) >= window + FORECAST_LEAD_BINS.value - 1
+        (*errors, abs(rate_per_s - _mean_before(rates, window)))[-num_kept:]
+        if len(rates) >= window + forecasts.FORECAST_LEAD_BINS.value - 1
         else errors
-        for window, errors in zip(FORECAST_WINDOWS.value, forecast.window_errors, strict=True)
+        for window, errors in zip(windows, forecast.window_errors, strict=True)
     )
     return replace(
         forecast,
         rates_per_s=(*rates, rate_per_s)[-_MOST_BINS:],
-        errors=(*forecast.errors, error)[-FORECAST_ERRORS_KEPT.value :],
+        errors=(*forecast.errors, error)[-num_kept:],
         window_errors=window_errors,
         num_outside=num_outside,
         num_bins=number,
@@ -244,5 +225,5 @@ def _log_ratio(rate_per_s: float, expected_per_s: float) -> float:
 
 def _mean_before(rates_per_s: Sequence[float], window: int) -> float:
     """The mean of a window at the time of its forecast of the next bin: a lead before it."""
-    end = len(rates_per_s) - FORECAST_LEAD_BINS.value + 1
+    end = len(rates_per_s) - forecasts.FORECAST_LEAD_BINS.value + 1
     return fmean(rates_per_s[end - window : end])

@@ -46,11 +46,9 @@ def row_waits(
 
     Parameters
     ----------
-    available_s : (n,) array, increasing
-        When each batch was planned and the source was asked for its latest offset. [s]
+    available_s : (n,) array, increasing, when each batch was planned and the source asked [s]
     available_rows : (n,) array, not decreasing, the latest offset at that time [rows]
-    position_rows : (n,) array, not decreasing
-        The offset up to which the batch reads, at most what was available. [rows]
+    position_rows : (n,) array, not decreasing, where its rows end: at most what was available
     committed_s : (n,) array, when its rows were committed [s]
 
     **(A13)** Latency from offsets. Let `A(t)` be the number of rows that had arrived, linear

@@ -1,4 +1,4 @@
-"""From measurements to parameters: robust lines, power laws, noise."""
+"""From measurements to parameters: least squares, robust lines, power laws, noise."""
 
 from __future__ import annotations
 
@@ -9,29 +9,71 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from headway.assumptions.fits import (
-    HUBER_SCORE,
-    LEAST_BATCHES_TO_CUT,
-    LEAST_RUNS_TO_COMPARE,
-    LEAST_SPREAD_RATIO,
-    MOST_EXPONENT_ERROR,
-    RUN_NOISE_RATIO,
-    STEEPEST_DRIFT,
-    USUAL_DRIFT,
-    USUAL_DRIVER_DRIFT,
-    USUAL_DRIVER_DRIFT_SD,
-)
-from headway.assumptions.predictions import (
-    POOLED_RUNS,
-    POOLED_SPREAD_RATIO,
-    PRIOR_RUNS,
-    USUAL_RUN_TO_RUN_RATIO,
-)
+from headway.assumptions import fits, predictions
 from headway.domain import RowsLaw
 from headway.few_numbers import distinct, median_of
 from headway.models.arrays import Array
-from headway.models.estimation.nonnegative import nonnegative_least_squares
 from headway.models.laws.normal import MAD_TO_SD
+
+_MOST_ROUNDS = 3
+
+
+def nonnegative_least_squares(terms: Array, y: Array, weights: Array) -> Array:
+    r"""Non-negative coefficients of a sum of terms, by weighted least squares.
+
+    ``terms`` (n, k) has a column per coefficient, and ``y`` (n,) is what their sum should be. The
+    weights of the squared residuals, 0 or more, need no normalisation. The coefficient of a column
+    of zeros is 0.
+
+    theory.md (E3); Lawson and Hanson (1974). Columns are scaled to one length, since counts of rows
+    are mixed with ones.
+
+    >>> terms = np.column_stack([np.ones(3), [0.0, 1e6, 2e6]])
+    >>> nonnegative_least_squares(terms, np.array([1.0, 3.0, 5.0]), np.ones(3))
+    array([1.0e+00, 2.0e-06])
+    """
+    root = np.sqrt(weights)
+    weighted = terms * root[:, np.newaxis]
+    scale = np.maximum(np.linalg.norm(weighted, axis=0), 1e-300)
+    # As few rows as columns, with the same solution.
+    directions, triangular = np.linalg.qr(weighted / scale)
+    return np.asarray(_active_set(triangular, directions.T @ (y * root)) / scale)
+
+
+def _active_set(terms: Array, y: Array) -> Array:
+    """Free the coefficient that gains most, one by one; fix at 0 those that would be negative.
+
+    Loading ``scipy.optimize`` for it takes longer than all fits of a profile.
+    """
+    num_terms = terms.shape[1]
+    tolerance = 10 * max(terms.shape) * np.finfo(np.float64).eps * np.abs(terms).sum(axis=0).max()
+    coefficients = np.zeros(num_terms)
+    is_free = np.zeros(num_terms, dtype=bool)
+    for _ in range(_MOST_ROUNDS * num_terms):
+        gain = np.where(is_free, -np.inf, terms.T @ (y - terms @ coefficients))
+        if gain.max() <= tolerance:
+            break
+        is_free[int(gain.argmax())] = True
+        unconstrained = _least_squares(terms, y, is_free)
+        while unconstrained[is_free].min(initial=0.0) < 0:
+            falling = is_free & (unconstrained < 0)
+            shares = np.full(num_terms, np.inf)
+            shares[falling] = coefficients[falling] / (
+                coefficients[falling] - unconstrained[falling]
+            )
+            coefficients += shares.min() * (unconstrained - coefficients)
+            # Rounding must not leave the first one to reach 0 slightly off it.
+            coefficients[shares == shares.min()] = 0.0
+            is_free &= coefficients > tolerance
+            unconstrained = _least_squares(terms, y, is_free)
+        coefficients = unconstrained
+    return coefficients
+
+
+def _least_squares(terms: Array, y: Array, is_free: NDArray[np.bool_]) -> Array:
+    coefficients = np.zeros(terms.shape[1])
+    coefficients[is_free] = np.linalg.lstsq(terms[:, is_free], y, rcond=None)[0]
+    return coefficients
 
 
 def is_spread(values: Array) -> bool:
@@ -52,7 +94,7 @@ def is_spread(values: Array) -> bool:
     (False, True)
     """
     mean = float(np.mean(values))
-    return mean > 0 and float(np.std(values)) / mean >= LEAST_SPREAD_RATIO.value
+    return mean > 0 and float(np.std(values)) / mean >= fits.LEAST_SPREAD_RATIO.value
 
 
 def is_spread_within(variances: Array, means: Array) -> bool:
@@ -66,7 +108,7 @@ def is_spread_within(variances: Array, means: Array) -> bool:
     True
     """
     mean = float(np.mean(means))
-    return mean > 0 and float(np.sqrt(np.mean(variances))) / mean >= LEAST_SPREAD_RATIO.value
+    return mean > 0 and float(np.sqrt(np.mean(variances))) / mean >= fits.LEAST_SPREAD_RATIO.value
 
 
 #: Prior mean and deviation of coefficients, each a (k,) array; inf if nothing is known.
@@ -102,10 +144,10 @@ def relative_huber(terms: Array, y: Array, weights: Array, prior: Prior | None =
     least_spread = 1e-9
     if prior is not None:
         prior_mean, prior_sd = prior
-        least_spread = RUN_NOISE_RATIO.value
+        least_spread = fits.RUN_NOISE_RATIO.value
         terms = np.vstack([terms, np.eye(terms.shape[1])])
         y = np.concatenate([y, prior_mean])
-        weights = np.concatenate([weights, np.square(RUN_NOISE_RATIO.value / prior_sd)])
+        weights = np.concatenate([weights, np.square(fits.RUN_NOISE_RATIO.value / prior_sd)])
     scale = np.square(y)
     scale[prior_rows] = 1.0
     coefficients = nonnegative_least_squares(terms, y, weights / scale)
@@ -113,12 +155,12 @@ def relative_huber(terms: Array, y: Array, weights: Array, prior: Prior | None =
         fit = np.maximum(terms @ coefficients, 1e-12)
         residual = y / fit - 1.0
         spread = max(MAD_TO_SD * median_of(np.abs(residual[: prior_rows.start])), least_spread)
-        huber = np.minimum(1.0, HUBER_SCORE.value * spread / np.maximum(np.abs(residual), 1e-300))
-        scale = np.square(fit) / huber
+        bend = fits.HUBER_SCORE.value * spread
+        scale = np.square(fit) / np.minimum(1.0, bend / np.maximum(np.abs(residual), 1e-300))
         if prior is not None:
             # The prior yields where the data clearly contradict it.
             surprise = np.abs(coefficients - prior_mean) / prior_sd
-            scale[prior_rows] = np.maximum(surprise / HUBER_SCORE.value, 1.0)
+            scale[prior_rows] = np.maximum(surprise / fits.HUBER_SCORE.value, 1.0)
         step = nonnegative_least_squares(terms, y, weights / scale)
         converged = (np.abs(step - coefficients) <= 1e-9 * np.abs(coefficients)).all()
         coefficients = step
@@ -160,8 +202,8 @@ def power_law(x: Array, y: Array, weights: Array) -> RowsLaw:
         variance = np.square(residual) + 1.0 / (12.0 * np.square(y))
         variance /= np.square(np.maximum(1.0 - own_share, 1e-6))
         error = float(np.sqrt(np.sum(np.square(weights * centred) * variance))) / spread
-        is_determined = len(x) >= LEAST_BATCHES_TO_CUT.value and error <= MOST_EXPONENT_ERROR.value
-        if is_determined or is_spread(x):
+        is_exact = error <= fits.MOST_EXPONENT_ERROR.value
+        if (is_exact and len(x) >= fits.LEAST_BATCHES_TO_CUT.value) or is_spread(x):
             exponent = min(max(slope, 0.0), 1.0)
     scale = float(np.exp(np.average(log_y - exponent * log_x, weights=weights)))
     return RowsLaw(scale=scale, exponent=exponent)
@@ -183,7 +225,7 @@ def lag_one_correlation(residuals: Sequence[Array]) -> float:
     True
     """
     pairs = sum(len(values) - 1 for values in residuals)
-    if pairs < LEAST_BATCHES_TO_CUT.value:
+    if pairs < fits.LEAST_BATCHES_TO_CUT.value:
         return 0.0
     product = sum(float(np.sum(values[1:] * values[:-1])) for values in residuals)
     square = sum(float(np.sum(np.square(values))) for values in residuals)
@@ -200,11 +242,9 @@ def drift_exponent(
 
     Parameters
     ----------
-    log_ratio, log_age : (n,) arrays
-        Of each batch: logarithm of observed over modelled duration, and of the age.
+    log_ratio, log_age : (n,) arrays, logarithms of observed over modelled duration, and of age
     run : (n,) array of int, which run each batch belongs to
-    is_fresh : (m,) array of bool
-        Of each run, in the order of their numbers: whether it began in a fresh JVM.
+    is_fresh : (m,) array of bool, of each run by its number: whether it began in a fresh JVM
 
     **(E6)** Durations fall with the age of the JVM, `D ∝ age^(-γ)`. `γ` is estimated from
     logarithms with an effect per run. The evidence within runs, `Σ(x̃ỹ)/s^2` with deviations from
@@ -229,12 +269,13 @@ def drift_exponent(
     certainty = np.sum(weight * np.square(age_within))
     evidence = np.sum(weight * age_within * ratio_within)
     # With fewer runs, the other parameters of the model explain their differences.
-    if len(runs) >= LEAST_RUNS_TO_COMPARE.value:
+    if len(runs) >= fits.LEAST_RUNS_TO_COMPARE.value:
         age_deviation = age_means - age_means.mean()
-        certainty += np.sum(np.square(age_deviation)) / USUAL_RUN_TO_RUN_RATIO.value**2
-        evidence += np.sum(age_deviation * ratio_means) / USUAL_RUN_TO_RUN_RATIO.value**2
-    certainty += 1.0 / USUAL_DRIFT.value**2
-    return float(np.clip(-evidence / certainty, 0.0, STEEPEST_DRIFT.value))
+        between_runs = predictions.USUAL_RUN_TO_RUN_RATIO.value**2
+        certainty += np.sum(np.square(age_deviation)) / between_runs
+        evidence += np.sum(age_deviation * ratio_means) / between_runs
+    certainty += 1.0 / fits.USUAL_DRIFT.value**2
+    return float(np.clip(-evidence / certainty, 0.0, fits.STEEPEST_DRIFT.value))
 
 
 def driver_drift_exponent(log_driver: Array, log_age: Array) -> float:
@@ -242,8 +283,7 @@ def driver_drift_exponent(log_driver: Array, log_age: Array) -> float:
 
     Parameters
     ----------
-    log_driver, log_age : (m,) arrays
-        Of each run: logarithm of the mean time of the driver in a batch, and of the age.
+    log_driver, log_age : (m,) arrays, of each run: logarithms of the driver's mean time and age
 
     **(E35)** Drift of the driver: planning, bookkeeping and job submission run a few times per
     batch, and are compiled long after the loops of the tasks. In addition to (E6), their time is
@@ -260,11 +300,11 @@ def driver_drift_exponent(log_driver: Array, log_age: Array) -> float:
     0.1
     """
     driver_off, age_off = log_driver - log_driver.mean(), log_age - log_age.mean()
-    certainty = 1.0 / USUAL_DRIVER_DRIFT_SD.value**2
-    evidence = USUAL_DRIVER_DRIFT.value * certainty
-    certainty += float(np.sum(np.square(age_off))) / POOLED_SPREAD_RATIO.value**2
-    evidence -= float(np.sum(age_off * driver_off)) / POOLED_SPREAD_RATIO.value**2
-    return float(np.clip(evidence / certainty, 0.0, STEEPEST_DRIFT.value))
+    certainty = 1.0 / fits.USUAL_DRIVER_DRIFT_SD.value**2
+    evidence = fits.USUAL_DRIVER_DRIFT.value * certainty
+    certainty += float(np.sum(np.square(age_off))) / predictions.POOLED_SPREAD_RATIO.value**2
+    evidence -= float(np.sum(age_off * driver_off)) / predictions.POOLED_SPREAD_RATIO.value**2
+    return float(np.clip(evidence / certainty, 0.0, fits.STEEPEST_DRIFT.value))
 
 
 def run_to_run_ratio(
@@ -299,11 +339,12 @@ def run_to_run_ratio(
     >>> run_to_run_ratio(np.array([0.02]), 3, batch_ratio=0.06, num_effective=1e6)
     0.105
     """
-    prior_ratio = math.hypot(USUAL_RUN_TO_RUN_RATIO.value, batch_ratio / math.sqrt(num_effective))
+    usual_ratio = predictions.USUAL_RUN_TO_RUN_RATIO.value
+    prior_ratio = math.hypot(usual_ratio, batch_ratio / math.sqrt(num_effective))
     spare_runs = max(len(log_ratios) - num_parameters, 0)
     # Residuals count even with as many parameters as runs, since the fit was kept from following.
     residual_square_sum = float(np.sum(np.square(log_ratios)))
-    pooled = POOLED_RUNS.value * POOLED_SPREAD_RATIO.value**2
-    num_runs = PRIOR_RUNS.value + spare_runs
-    run_square_sum = PRIOR_RUNS.value * prior_ratio**2 + residual_square_sum
-    return math.sqrt((pooled + run_square_sum) / (POOLED_RUNS.value + num_runs))
+    pooled = predictions.POOLED_RUNS.value * predictions.POOLED_SPREAD_RATIO.value**2
+    num_runs = predictions.PRIOR_RUNS.value + spare_runs
+    run_square_sum = predictions.PRIOR_RUNS.value * prior_ratio**2 + residual_square_sum
+    return math.sqrt((pooled + run_square_sum) / (predictions.POOLED_RUNS.value + num_runs))

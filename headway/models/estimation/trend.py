@@ -7,13 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from headway.assumptions.fits import (
-    LEAST_BATCH_GROWTH_RATIO,
-    LEAST_BATCHES_TO_CUT,
-    LEAST_LATER_SHARE,
-    LEAST_TREND_SCORE,
-    TREND_BLOCKS,
-)
+from headway.assumptions import fits
 from headway.domain import Z90
 from headway.few_numbers import median_of
 from headway.models.arrays import Array
@@ -43,9 +37,9 @@ class Trend(NamedTuple):
     def is_growth(self) -> bool:
         """Whether the values rise for certain, by a relevant amount, and still do at the end."""
         return (
-            self.score >= LEAST_TREND_SCORE.value
-            and self.last > (1.0 + LEAST_BATCH_GROWTH_RATIO.value) * max(self.first, 0.0)
-            and self.later_share >= LEAST_LATER_SHARE.value
+            self.score >= fits.LEAST_TREND_SCORE.value
+            and self.last > (1.0 + fits.LEAST_BATCH_GROWTH_RATIO.value) * max(self.first, 0.0)
+            and self.later_share >= fits.LEAST_LATER_SHARE.value
         )
 
 
@@ -55,8 +49,7 @@ def trend_of(at_s: Array, values: Array) -> Trend:
     Parameters
     ----------
     at_s : (n,) array, times of the values, rising [s]
-    values : (n,) array
-        Values, e.g. durations of batches over those that a model expects of their rows.
+    values : (n,) array, e.g. durations of batches over those expected of their rows
 
     **(E45)** Growth of a job. The batches are divided into `k = min(n, 20)` blocks of equally many
     consecutive ones, which evens out what lasts for a few batches. With `m_i` the medians of the
@@ -80,9 +73,9 @@ def trend_of(at_s: Array, values: Array) -> Trend:
     >>> trend_of(at_s, 2.0 - np.exp(-at_s / 10.0)).is_growth
     False
     """
-    if len(values) < LEAST_BATCHES_TO_CUT.value:
+    if len(values) < fits.LEAST_BATCHES_TO_CUT.value:
         return Trend(first=0.0, last=0.0, score=0.0, later_share=0.0)
-    blocks = np.array_split(np.arange(len(values)), min(len(values), TREND_BLOCKS.value))
+    blocks = np.array_split(np.arange(len(values)), min(len(values), fits.TREND_BLOCKS.value))
     middle_s = np.array([median_of(at_s[block]) for block in blocks])
     medians = np.array([median_of(values[block]) for block in blocks])
     slope_per_s = _sen_slope(middle_s, medians)

@@ -4,11 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from headway.assumptions.fits import (
-    LATEST_CUT_RATIO,
-    LEAST_BATCHES_TO_CUT,
-    WARM_UP_BINS_PER_DOUBLING,
-)
+from headway.assumptions import fits
 from headway.domain import WarmUpPoint
 from headway.few_numbers import distinct
 from headway.models.arrays import Array
@@ -35,11 +31,11 @@ def warm_up_length(series: Array) -> int:
     2
     """
     num_values = len(series)
-    if num_values < LEAST_BATCHES_TO_CUT.value:
+    if num_values < fits.LEAST_BATCHES_TO_CUT.value:
         return 0
     scores = [
         float(np.var(series[cut:])) / (num_values - cut)
-        for cut in range(int(LATEST_CUT_RATIO.value * num_values) + 1)
+        for cut in range(int(fits.LATEST_CUT_RATIO.value * num_values) + 1)
     ]
     return int(np.argmin(scores))
 
@@ -71,9 +67,7 @@ def slower_start_length(log_ratio: Array, tolerance: Array) -> int:
 
     Parameters
     ----------
-    log_ratio : (n,) array
-        Logarithm of the duration of each batch over what a model expects of its rows, in order of
-        time. [-]
+    log_ratio : (n,) array, logarithms of measured over expected durations, in order of time
     tolerance : (n,) array, >= 0, how far the model may be off at these rows
 
     >>> ratios = np.log(np.array([3.0, 1.5] + 10 * [1.0, 1.01]))
@@ -125,7 +119,7 @@ def falling_ratios(jvm_age_s: Array, ratio: Array) -> tuple[WarmUpPoint, ...]:
     [(4, 3.0, 1), (11, 1.25, 2), (32, 1.0, 1)]
     """
     log_age, log_ratio = np.log(jvm_age_s), np.log(ratio)
-    bins = np.floor(np.log2(jvm_age_s) * WARM_UP_BINS_PER_DOUBLING.value)
+    bins = np.floor(np.log2(jvm_age_s) * fits.WARM_UP_BINS_PER_DOUBLING.value)
     pools: list[tuple[float, float, int]] = []
     for number in distinct(bins):
         in_bin = bins == number

@@ -1,14 +1,18 @@
-"""Buckets for heavy keys, so that Spark's own hash loads the partitions evenly."""
+"""Keys on partitions: buckets for heavy keys, and makespans of stages whose keys are known."""
 
 from __future__ import annotations
 
+from dataclasses import field, fields
 from heapq import heapreplace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from headway.domain import StageProfile
+from headway.lazy_classes import dataclass
 from headway.models.arrays import Array, poisson_counts
-from headway.models.stages.spark_hash import spark_hash
+from headway.models.stages.spark_hash import Int32Array, known_partition_loads, spark_hash
+from headway.models.stages.spark_hash64 import Int64Array
 
 _MOST_TASKS_AT_ONCE = 4_000_000
 
@@ -47,9 +51,7 @@ def placed_keys(shares: Array, shuffle_partitions: int) -> tuple[NDArray[np.int6
 
     Parameters
     ----------
-    shares : (k,) array, >= 0
-        Share of the rows of each key to be placed, with a sum of at most 1. The remaining share is
-        spread evenly over the partitions.
+    shares : (k,) array, >= 0, of the rows, at most 1 together; the rest is spread evenly
     shuffle_partitions : int, >= 1
 
     **(K8)** Placed keys: heaviest first, each to the least loaded partition. The fullest partition
@@ -108,14 +110,7 @@ def dealt_makespan_s(task_s: Array, num_slots: int) -> Array:
 
 
 def skewed_stage_s(
-    loads: Array,
-    num_slots: int,
-    *,
-    batch_rows: float,
-    task_fixed_s: float,
-    task_per_row_s: float,
-    task_noise_ratio: float,
-    seed: int,
+    stage: StageProfile, loads: Array, num_slots: int, *, batch_rows: float, seed: int
 ) -> Array:
     r"""Durations of a stage whose partitions have known shares of the rows, for several batches.
 
@@ -126,33 +121,84 @@ def skewed_stage_s(
     loads : (b, P) array, >= 0, share of the rows in each partition, for each batch to be drawn
     num_slots : int, >= 1
     batch_rows : float, >= 0, mean number of rows that enter the stage per batch
-    task_fixed_s, task_per_row_s : float, >= 0, time of a task without rows, and of each row
-    task_noise_ratio : float, >= 0, coefficient of variation of tasks with equally many rows
 
     **(K10)** A stage under skew: Poisson rows in each partition, task times lognormal around
     `t_0 + t_1 x`, makespan by (K9). Even without noise, the rows of a key are processed one after
     another, so no number of partitions is faster than `t_0 + t_1 n p_1`.
 
-    >>> even = np.full((1, 4), 0.25)
-    >>> skewed_stage_s(even, 4, batch_rows=0.0, task_fixed_s=0.1, task_per_row_s=1e-5,
-    ...                task_noise_ratio=0.0, seed=1)
+    >>> from headway.domain import RowsLaw
+    >>> stage = StageProfile(
+    ...     name="sums", level=1, tasks_rule="shuffle", rows=RowsLaw(scale=1.0, exponent=1.0),
+    ...     task_fixed_s=0.1, task_per_row_s=1e-5, task_noise_ratio=0.0, separation="batches",
+    ... )
+    >>> skewed_stage_s(stage, np.full((1, 4), 0.25), 4, batch_rows=0.0, seed=1)
     array([0.1])
     """
     share = np.asarray(loads, dtype=np.float64)
     if share.ndim != 2 or not np.all(share >= 0.0) or not batch_rows >= 0.0:
         raise ValueError("need a table of loads >= 0, and batch_rows >= 0")
-    if not (task_fixed_s >= 0.0 and task_per_row_s >= 0.0 and task_noise_ratio >= 0.0):
-        raise ValueError("times of tasks and their noise must not be negative")
     random = np.random.default_rng(seed)
-    sd = float(np.sqrt(np.log1p(task_noise_ratio**2)))
+    sd = float(np.sqrt(np.log1p(stage.task_noise_ratio**2)))
 
     def makespan_s(share: Array) -> Array:
         rows = poisson_counts(random, share * batch_rows)
         noise = np.exp(sd * random.standard_normal(share.shape) - 0.5 * sd * sd)
-        task_s = (task_fixed_s + task_per_row_s * rows) * noise
+        task_s = (stage.task_fixed_s + stage.task_per_row_s * rows) * noise
         return dealt_makespan_s(np.asarray(task_s, dtype=np.float64), num_slots)
 
     # A table of many partitions is as large as a gigabyte, and so are its parts.
     num_at_once = max(_MOST_TASKS_AT_ONCE // share.shape[1], 1)
     starts = range(0, len(share), num_at_once)
     return np.concatenate([makespan_s(share[start : start + num_at_once]) for start in starts])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class KeyedStage(StageProfile):
+    """A stage for which a file contains the frequency of each key.
+
+    ``hashes`` and ``weights`` are those of the listed keys; the others have ``other_share`` of the
+    rows (below 1), taken as evenly spread. Makespans are remembered by partitions and slots.
+    """
+
+    hashes: Int32Array | Int64Array
+    weights: Array
+    other_share: float = 0.0
+    makespans: dict[tuple[int, int], float] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        StageProfile.__post_init__(self)  # slots make a new class, which `super` does not know
+        if not 0.0 <= self.other_share < 1.0:
+            raise ValueError(f"other_share is {self.other_share}; expected at least 0, below 1")
+
+    @classmethod
+    def of(
+        cls,
+        stage: StageProfile,
+        hashes: Int32Array | Int64Array,
+        weights: Array,
+        other_share: float = 0.0,
+    ) -> KeyedStage:
+        """The same stage with its keys."""
+        values = {member.name: getattr(stage, member.name) for member in fields(StageProfile)}
+        return cls(**values, hashes=hashes, weights=weights, other_share=other_share)
+
+    def shares_at(self, shuffle_partitions: int) -> Array:
+        """Share of the rows in each partition. [-]"""
+        listed_shares = known_partition_loads(self.hashes, self.weights, shuffle_partitions)
+        return listed_shares * (1.0 - self.other_share) + self.other_share / shuffle_partitions
+
+    def row_makespan_ratio(self, num_tasks: int, num_slots: int) -> float | None:
+        r"""Time until the last task has processed its rows, over the time of all rows one by one.
+
+        It lies between ``1 / num_slots`` and 1. Each partition is a task.
+
+        **(K11)** A stage with known keys: its rows take `m(P, C)` of their time on one slot. This
+        is the makespan (K9) of the loads by (K1); keys that are not listed count as evenly spread
+        (see K3). If the keys are given, it replaces the share `h` of one heavy key in (T2). Exact
+        without noise and fixed times of tasks. The makespan of equal tasks is a lower bound.
+        """
+        setting = num_tasks, num_slots
+        if setting not in self.makespans:
+            makespan = dealt_makespan_s(self.shares_at(num_tasks), num_slots)
+            self.makespans[setting] = float(makespan)
+        return self.makespans[setting]

@@ -34,12 +34,8 @@ def published_tuple_latency(pipeline: Pipeline, arrivals: ReducerArrivals) -> Pi
     r"""Latency of a row of map output, as the paper models it.
 
     It is normal; the paper uses its `cantelli_bound_s` if no latency can be observed. It is ``inf``
-    if unstable, or if the other threads leave too little by (R1).
-
-    Parameters
-    ----------
-    arrivals : ReducerArrivals
-        Interpretation of the reducer's queue, on which the result depends strongly.
+    if unstable, or if the other threads leave too little by (R1). It depends strongly on what is
+    taken for the ``arrivals`` at the reducer's queue.
 
     **(L11)** As published: phases are independent. Batching and heartbeat have mean `B/2` and
     variance `B^2/12`; processing takes half the batch, at the share of (R1). Queues are G/G/1, here
@@ -52,42 +48,7 @@ def published_tuple_latency(pipeline: Pipeline, arrivals: ReducerArrivals) -> Pi
     fixed work belongs to the batches that cause it. It is not known whether the paper does the
     same.
     """
-    return _tuple_latency(pipeline, pipeline_loads(pipeline), arrivals)
-
-
-def published_window_latency(pipeline: Pipeline, arrivals: ReducerArrivals) -> PipelineLatency:
-    r"""Latency of a windowed result, as the paper models it.
-
-    It is normal, of two parts: the last rows of all mappers, and the finalize function.
-
-    Parameters
-    ----------
-    pipeline : Pipeline, with ``finalizing``
-
-    **(L12)** As published, windows: the largest of `M_t` independent normals (X1), plus a share of
-    the finalizing time `τ`. Key `i` of `k` is done after `i τ/k`, which has mean `τ/2 (1+1/k)` and
-    variance `(τ^2)/12 (1-1/(k^2))`.
-    """
-    if pipeline.finalizing is None:
-        raise ValueError("a window latency needs the pipeline's finalizing")
-    loads = pipeline_loads(pipeline)
-    row = _tuple_latency(pipeline, loads, arrivals)
-    stable = row.is_stable
-    mean_score, sd_score = _max_normal_of(loads.num_mappers)
-    _, slowdown = _cpu_slowdowns(pipeline, loads)
-    final_s = pipeline.finalizing.window_s * np.where(stable, slowdown, 0.0)
-    row_mean_s, row_sd_s = np.where(stable, row.mean_s, 0.0), np.where(stable, row.sd_s, 0.0)
-    moments = (
-        (row_mean_s + mean_score * row_sd_s, (row_sd_s * sd_score) ** 2),
-        pipeline.finalizing.time_to_key(final_s),
-    )
-    return latency_of_parts(WINDOW_PHASES, moments, stable)
-
-
-def _tuple_latency(
-    pipeline: Pipeline, loads: PipelineLoads, arrivals: ReducerArrivals
-) -> PipelineLatency:
-    setting = pipeline.setting
+    loads, setting = pipeline_loads(pipeline), pipeline.setting
     others_writing = loads.disk_busy * (
         1.0 - 1.0 / np.asarray(setting.mappers_per_node, np.float64)
     )
@@ -135,6 +96,33 @@ def _tuple_latency(
     return latency_of_parts(PHASES, moments, stable)
 
 
+def published_window_latency(pipeline: Pipeline, arrivals: ReducerArrivals) -> PipelineLatency:
+    r"""Latency of a windowed result, as the paper models it.
+
+    It is normal, of two parts: the last rows of all mappers, and the finalize function, which the
+    pipeline must have.
+
+    **(L12)** As published, windows: the largest of `M_t` independent normals (X1), plus a share of
+    the finalizing time `τ`. Key `i` of `k` is done after `i τ/k`, which has mean `τ/2 (1+1/k)` and
+    variance `(τ^2)/12 (1-1/(k^2))`.
+    """
+    final = pipeline.finalizing
+    if final is None:
+        raise ValueError("a window latency needs the pipeline's finalizing")
+    loads, row = pipeline_loads(pipeline), published_tuple_latency(pipeline, arrivals)
+    stable = row.is_stable
+    scores = np.array([max_normal(int(number)) for number in loads.num_mappers.flat])
+    mean_score, sd_score = scores.T.reshape(2, *loads.num_mappers.shape)
+    _, slowdown = _cpu_slowdowns(pipeline, loads)
+    final_s = final.window_s * np.where(stable, slowdown, 0.0)
+    row_mean_s, row_sd_s = np.where(stable, row.mean_s, 0.0), np.where(stable, row.sd_s, 0.0)
+    moments = (
+        (row_mean_s + mean_score * row_sd_s, (row_sd_s * sd_score) ** 2),
+        final.time_to_key(final_s),
+    )
+    return latency_of_parts(WINDOW_PHASES, moments, stable)
+
+
 def _cpu_slowdowns(pipeline: Pipeline, loads: PipelineLoads) -> tuple[Array, Array]:
     """Slowdown of a mapper and of a reducer, each with all other threads of its node, (R1)."""
     setting, cores = pipeline.setting, np.asarray(pipeline.nodes.num_cores, dtype=np.float64)
@@ -170,8 +158,3 @@ def _queue(
     third_ratio = (1.0 + service_scv) ** 3
     wait = qna_wait(interarrival_s, interarrival_scv, service, service_scv, third_ratio)
     return wait.mean_s, wait.variance_s2
-
-
-def _max_normal_of(num_values: Array) -> tuple[Array, Array]:
-    moments = np.array([max_normal(int(number)) for number in num_values.flat])
-    return (moments[:, 0].reshape(num_values.shape), moments[:, 1].reshape(num_values.shape))

@@ -10,7 +10,12 @@ from headway.models.arrays import Array, Numeric
 from headway.models.pipeline.clocks import last_packing
 from headway.models.pipeline.latency import PHASES, WINDOW_PHASES, PipelineLatency
 from headway.models.pipeline.parameters import Pipeline, pipeline_loads
-from headway.models.pipeline.stages import PipelineStages, cpu_slowdowns, in_batch, wait_to_pack
+from headway.models.pipeline.stages import (
+    PipelineStages,
+    cpu_slowdowns,
+    in_batch,
+    wait_to_pack,
+)
 from headway.models.stages.shared_resources import ThreadGroup, slowdown_beside
 
 _MOST_ITERATIONS = 40
@@ -19,13 +24,8 @@ _MOST_ITERATIONS = 40
 def tuple_latency(pipeline: Pipeline) -> PipelineLatency:
     r"""Latency of a row of map output, from the distributor to the end of its update function.
 
-    Over the rows of all runs; ``inf`` if a part of the pipeline cannot keep up.
-
-    Parameters
-    ----------
-    pipeline : Pipeline
-        Clocks of mappers and reducers have random phases; batches wait in the order in which they
-        were packed.
+    Over the rows of all runs; ``inf`` if a part of the pipeline cannot keep up. Clocks of mappers
+    and reducers have random phases; batches wait in the order in which they were packed.
 
     Notes
     -----
@@ -71,11 +71,8 @@ def tuple_latency(pipeline: Pipeline) -> PipelineLatency:
 def window_latency(pipeline: Pipeline) -> PipelineLatency:
     r"""Latency of a windowed result, from the end of its window to the end of its finalizing.
 
-    Over all keys of all windows; ``inf`` if a part of the pipeline cannot keep up.
-
-    Parameters
-    ----------
-    pipeline : Pipeline, with ``finalizing``
+    Over all keys of all windows; ``inf`` if a part of the pipeline cannot keep up. It must have
+    ``finalizing``.
 
     **(L13)** Windows: the last rows of each mapper are mapped at a random time in `A` and packed at
     a random time in `B_sh` after that; the law of the largest of `M_t` such sums follows by
@@ -92,18 +89,15 @@ def window_latency(pipeline: Pipeline) -> PipelineLatency:
     stages = PipelineStages(pipeline)
     last_mean, last_variance = last_packing(
         stages.loads.map_period_s,
-        stages.input_period_s,
-        stages.shuffle_period_s,
+        pipeline.setting.input_period_s,
+        pipeline.setting.shuffle_period_s,
         stages.loads.num_mappers,
         stages.map_s,
     )
     keys = np.asarray(final.num_keys, dtype=np.float64)
     slowdown = _final_slowdown(pipeline, stages, final.window_s)
     final_s = np.where(stages.stable, final.window_s * slowdown, 0.0)
-    before = sum(
-        (mean for mean, _ in (stages.distributor_wait, stages.mapper_wait, stages.disk_wait)),
-        np.zeros(()),
-    )
+    before = stages.distributor_wait[0] + stages.mapper_wait[0] + stages.disk_wait[0]
     mean_of_last = (
         last_mean
         + before

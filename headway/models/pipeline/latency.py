@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -43,8 +44,7 @@ WINDOW_PHASES = ("last rows of all mappers", "finalize")
 class LatencyPart:
     """One phase of a latency. Phases may depend on each other, so variances need not add up."""
 
-    name: str
-    """What happens in it."""
+    name: str  # What happens in it.
     mean_s: Array
     variance_s2: Array
 
@@ -69,13 +69,10 @@ class PipelineLatency:
     (0.382, 0.923)
     """
 
-    parts: tuple[LatencyPart, ...]
-    """Phases in order; their means add up to ``mean_s``."""
-    mean_s: Array
-    """Over all rows, or windows, of all runs of the setting, as is the variance. [s]"""
+    parts: tuple[LatencyPart, ...]  # Phases in order; their means add up to ``mean_s``.
+    mean_s: Array  # Over all rows, or windows, of all runs, as is the variance. [s]
     variance_s2: Array
-    uniform_widths_s: tuple[Array, Array]
-    """Widths of the uniform waits, 0 for none. [s]"""
+    uniform_widths_s: tuple[Array, Array]  # Of the uniform waits, 0 for none. [s]
     run_to_run_sd_s: Array
     """Standard deviation of the mean between runs that the phases of polls cause. If batches are
     packed less often than polled, the order in the queue adds to it. [s]"""
@@ -205,7 +202,7 @@ def in_series(latencies: tuple[PipelineLatency, ...]) -> PipelineLatency:
     )
 
 
-def split_limit_s(limit_s: Numeric, round_latencies_s: tuple[Numeric, ...]) -> tuple[Array, ...]:
+def split_limit_s(limit_s: float, round_latencies_s: Sequence[float]) -> tuple[float, ...]:
     r"""A limit for each round of a job, as the paper divides the limit of the whole job (L10).
 
     They are in proportion to the latencies, and add up to ``limit_s``. [s] Exact for means. For a
@@ -214,23 +211,20 @@ def split_limit_s(limit_s: Numeric, round_latencies_s: tuple[Numeric, ...]) -> t
 
     Parameters
     ----------
-    limit_s : float or (n,) array, > 0, limit of the whole
-    round_latencies_s : tuple of float or (n,) arrays, > 0
-        Value of the limited metric for each round, at least one: its mean, or its quantile.
+    limit_s : float, > 0, limit of the whole
+    round_latencies_s : sequence of float, > 0, the limited metric of each round: mean or quantile
 
-    >>> [float(limit) for limit in split_limit_s(2.0, (0.3, 0.1))]
-    [1.5, 0.5]
+    >>> split_limit_s(2.0, (0.3, 0.1))
+    (1.5, 0.5)
     """
-    latencies_s = [np.asarray(latency_s, dtype=np.float64) for latency_s in round_latencies_s]
-    limit = np.asarray(limit_s, dtype=np.float64)
-    if not latencies_s or not all(
-        np.all(latency_s > 0.0) and np.all(np.isfinite(latency_s)) for latency_s in latencies_s
+    if not round_latencies_s or not all(
+        0.0 < latency_s < np.inf for latency_s in round_latencies_s
     ):
         raise ValueError("round_latencies_s must be positive and finite, at least one")
-    if not (np.all(limit > 0.0) and np.all(np.isfinite(limit))):
+    if not 0.0 < limit_s < np.inf:
         raise ValueError("limit_s must be positive and finite")
-    total = sum(latencies_s, np.zeros(()))
-    return tuple(limit * latency_s / total for latency_s in latencies_s)
+    total_s = sum(round_latencies_s)
+    return tuple(limit_s * latency_s / total_s for latency_s in round_latencies_s)
 
 
 def _mean_widths_and_sd(latency: PipelineLatency) -> tuple[Array, Array, Array, Array]:

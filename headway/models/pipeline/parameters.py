@@ -1,14 +1,16 @@
-"""Inputs of the mini-batch pipeline (a job, its nodes, its settings) and the resulting loads."""
+"""Inputs of the mini-batch pipeline (a job, its nodes, its settings, its state), and the loads."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from headway.models.arrays import Array, Numeric
+from headway.models.stages.skew import KeyShares, zipf_key_shares
 
 
 def _require_numbers(noun: object, *may_be_zero: str) -> None:
@@ -25,26 +27,16 @@ def _require_numbers(noun: object, *may_be_zero: str) -> None:
 class PipelineJob:
     """Costs of a map and a reduce function, in seconds on a dedicated core, and bytes."""
 
-    map_per_row_s: Numeric
-    """Map function on one input row, > 0. [s/row]"""
-    reduce_per_row_s: Numeric
-    """Update function on one row of map output, > 0. [s/row]"""
-    outputs_per_row: Numeric
-    """Rows of map output per input row, > 0. [-]"""
-    input_row_bytes: Numeric
-    """Input row on the network, >= 0. [B]"""
-    shuffle_row_bytes: Numeric
-    """Row of map output on disk and network, >= 0. [B]"""
-    shuffle_fixed_s: Numeric
-    """Mapper's work to pack one shuffle batch, for all reducers, beyond its rows, >= 0. [s]"""
-    fetch_fixed_s: Numeric
-    """Reducer's work per poll, >= 0. [s]"""
-    batch_fixed_s: Numeric
-    """Reducer's work per fetched batch beyond its rows, >= 0. [s]"""
-    map_cv: Numeric
-    """Noise of the map time of an input batch, relative to it, >= 0. [-]"""
-    reduce_cv: Numeric
-    """Noise of the reduce time of a fetched batch, relative to it, >= 0. [-]"""
+    map_per_row_s: Numeric  # Map function on one input row, > 0. [s/row]
+    reduce_per_row_s: Numeric  # Update function on one row of map output, > 0. [s/row]
+    outputs_per_row: Numeric  # Rows of map output per input row, > 0. [-]
+    input_row_bytes: Numeric  # Input row on the network, >= 0. [B]
+    shuffle_row_bytes: Numeric  # Row of map output on disk and network, >= 0. [B]
+    shuffle_fixed_s: Numeric  # To pack a batch for all reducers, beyond its rows, >= 0. [s]
+    fetch_fixed_s: Numeric  # Reducer's work per poll, >= 0. [s]
+    batch_fixed_s: Numeric  # Reducer's work per fetched batch beyond its rows, >= 0. [s]
+    map_cv: Numeric  # Noise of the map time of an input batch, relative to it, >= 0. [-]
+    reduce_cv: Numeric  # Noise of the reduce time of a fetched batch, relative to it, >= 0. [-]
 
     def __post_init__(self) -> None:
         _require_numbers(
@@ -58,18 +50,12 @@ class PipelineJob:
 class PipelineNodes:
     """Hardware of a node (all nodes are equal) and of the link out of a distributor."""
 
-    num_cores: Numeric
-    """Cores of a node, > 0. [-]"""
-    link_bytes_per_s: Numeric
-    """Network link into a node, shared by its reducers, > 0. [B/s]"""
-    stream_bytes_per_s: Numeric
-    """Maximum rate at which one reducer can fetch, > 0. [B/s]"""
-    disk_bytes_per_s: Numeric
-    """Writing to the disk of a node, shared by its mappers, > 0. [B/s]"""
-    disk_write_s: Numeric
-    """Fixed time of a write, >= 0. [s]"""
-    distributor_bytes_per_s: Numeric
-    """Network link out of a distributor, > 0. [B/s]"""
+    num_cores: Numeric  # Cores of a node, > 0. [-]
+    link_bytes_per_s: Numeric  # Network link into a node, shared by its reducers, > 0. [B/s]
+    stream_bytes_per_s: Numeric  # Maximum rate at which one reducer can fetch, > 0. [B/s]
+    disk_bytes_per_s: Numeric  # Writing to the disk of a node, shared by its mappers, > 0. [B/s]
+    disk_write_s: Numeric  # Fixed time of a write, >= 0. [s]
+    distributor_bytes_per_s: Numeric  # Network link out of a distributor, > 0. [B/s]
 
     def __post_init__(self) -> None:
         _require_numbers(self, "disk_write_s")
@@ -79,20 +65,13 @@ class PipelineNodes:
 class PipelineSetting:
     """Settings: degrees of parallelism and granularity of batches."""
 
-    num_nodes: Numeric
-    """S, whole. [-]"""
-    mappers_per_node: Numeric
-    """M, whole. [-]"""
-    reducers_per_node: Numeric
-    """R, whole. [-]"""
-    num_distributors: Numeric
-    """Distributors; each hands its batches to the mappers in turn, whole. [-]"""
-    input_period_s: Numeric
-    """B_in: a distributor packs a batch this often, > 0. [s]"""
-    shuffle_period_s: Numeric
-    """B_sh: a mapper packs a shuffle batch this often, > 0. [s]"""
-    poll_period_s: Numeric
-    """B_ch: a reducer requests shuffle batches this often, > 0. [s]"""
+    num_nodes: Numeric  # S, whole. [-]
+    mappers_per_node: Numeric  # M, whole. [-]
+    reducers_per_node: Numeric  # R, whole. [-]
+    num_distributors: Numeric  # Each hands its batches to the mappers in turn; whole. [-]
+    input_period_s: Numeric  # B_in: a distributor packs a batch this often, > 0. [s]
+    shuffle_period_s: Numeric  # B_sh: a mapper packs a shuffle batch this often, > 0. [s]
+    poll_period_s: Numeric  # B_ch: a reducer requests shuffle batches this often, > 0. [s]
 
     def __post_init__(self) -> None:
         _require_numbers(self)
@@ -106,12 +85,9 @@ class PipelineSetting:
 class Finalizing:
     """The finalize function of a windowed job, run for each key when a window is complete."""
 
-    num_keys: Numeric
-    """Keys of a window at one reducer, >= 1. [-]"""
-    per_key_s: Numeric
-    """Time of a core per key, > 0. [s]"""
-    slide_s: Numeric
-    """Time between two window ends, > 0. [s]"""
+    num_keys: Numeric  # Keys of a window at one reducer, >= 1. [-]
+    per_key_s: Numeric  # Time of a core per key, > 0. [s]
+    slide_s: Numeric  # Time between two window ends, > 0. [s]
 
     def __post_init__(self) -> None:
         _require_numbers(self)
@@ -136,12 +112,9 @@ class Pipeline:
     job: PipelineJob
     nodes: PipelineNodes
     setting: PipelineSetting
-    rate_per_s: Numeric
-    """Input rows of all distributors together, > 0. [rows/s]"""
-    dispersion: Numeric
-    """Variance over mean of the rows of an input batch, >= 0; 1 is Poisson. [-]"""
-    finalizing: Finalizing | None = None
-    """For windowed jobs; its work takes time of the reducers."""
+    rate_per_s: Numeric  # Input rows of all distributors together, > 0. [rows/s]
+    dispersion: Numeric  # Variance over mean of the rows of an input batch, >= 0; 1 is Poisson. [-]
+    finalizing: Finalizing | None = None  # For windowed jobs; its work takes time of the reducers.
 
     def __post_init__(self) -> None:
         rate, dispersion = np.asarray(self.rate_per_s), np.asarray(self.dispersion)
@@ -157,48 +130,27 @@ class PipelineLoads(NamedTuple):
     ``stable`` is false if a thread's own resource is overloaded.
     """
 
-    num_mappers: Array
-    """On all nodes. [-]"""
-    num_reducers: Array
-    """On all nodes. [-]"""
-    map_period_s: Array
-    """Time between input batches of one mapper. [s]"""
-    input_transfer_s: Array
-    """Transfer of an input batch through the link of its distributor. [s]"""
-    input_transfer_busy: Array
-    """Share of time that this link is busy. [-]"""
-    map_s: Array
-    """Map function on one input batch. [s]"""
-    map_busy: Array
-    """Share of time that a mapper is busy, packing included. [-]"""
-    write_s: Array
-    """Writing a shuffle batch of a mapper, for all reducers, to disk. [s]"""
-    disk_busy: Array
-    """Share of time that a disk writes. [-]"""
-    batches_per_poll: Array
-    """Shuffle batches that a poll finds on average, over all mappers. [-]"""
-    fetch_s: Array
-    """Transfer of one of them through the network, at the rate of a stream. [s]"""
-    fetch_busy: Array
-    """Share of time that a reducer fetches. [-]"""
-    streams_per_link: Array
-    """Streams that fill the link of a node. [-]"""
-    reduce_rows_s: Array
-    """Update function on the rows of one fetched batch. [s]"""
-    reduce_s: Array
-    """The same with the fixed work per batch. [s]"""
-    poll_fixed_s: Array
-    """Fixed work per poll. [s]"""
-    update_busy: Array
-    """Share of time that a reducer updates or polls. [-]"""
-    reduce_busy: Array
-    """The same, with finalizing. [-]"""
-    input_rows_scv: Array
-    """Squared variation of the rows of an input batch. [-]"""
-    shuffle_rows_scv: Array
-    """Squared variation of the rows of a shuffle batch. [-]"""
-    stable: NDArray[np.bool_]
-    """Whether every thread and resource, considered alone, has time left. [-]"""
+    num_mappers: Array  # On all nodes. [-]
+    num_reducers: Array  # On all nodes. [-]
+    map_period_s: Array  # Time between input batches of one mapper. [s]
+    input_transfer_s: Array  # Transfer of an input batch through the link of its distributor. [s]
+    input_transfer_busy: Array  # Share of time that this link is busy. [-]
+    map_s: Array  # Map function on one input batch. [s]
+    map_busy: Array  # Share of time that a mapper is busy, packing included. [-]
+    write_s: Array  # Writing a shuffle batch of a mapper, for all reducers, to disk. [s]
+    disk_busy: Array  # Share of time that a disk writes. [-]
+    batches_per_poll: Array  # Shuffle batches that a poll finds on average, over all mappers. [-]
+    fetch_s: Array  # Transfer of one of them through the network, at the rate of a stream. [s]
+    fetch_busy: Array  # Share of time that a reducer fetches. [-]
+    streams_per_link: Array  # Streams that fill the link of a node. [-]
+    reduce_rows_s: Array  # Update function on the rows of one fetched batch. [s]
+    reduce_s: Array  # The same with the fixed work per batch. [s]
+    poll_fixed_s: Array  # Fixed work per poll. [s]
+    update_busy: Array  # Share of time that a reducer updates or polls. [-]
+    reduce_busy: Array  # The same, with finalizing. [-]
+    input_rows_scv: Array  # Squared variation of the rows of an input batch. [-]
+    shuffle_rows_scv: Array  # Squared variation of the rows of a shuffle batch. [-]
+    stable: NDArray[np.bool_]  # Whether each thread and resource, taken alone, has time left. [-]
 
 
 def pipeline_loads(pipeline: Pipeline) -> PipelineLoads:
@@ -271,3 +223,65 @@ def pipeline_loads(pipeline: Pipeline) -> PipelineLoads:
         stable,
     )
     return PipelineLoads(*arrays)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ReducerState:
+    """State of all reducers together; each keeps its most frequent keys in memory.
+
+    ``memory_bytes`` are those of one reducer, ``key_bytes`` those of a key with its state.
+    ``num_keys`` are keys over all reducers, whose frequencies have ``exponent``, as in
+    `zipf_key_shares`. ``on_disk_s`` is the time to update a row whose key is on disk. All are
+    positive; ``exponent`` may be 0.
+    """
+
+    memory_bytes: float
+    key_bytes: float
+    num_keys: int
+    exponent: float
+    on_disk_s: float
+
+    @cached_property
+    def _keys(self) -> KeyShares:
+        return zipf_key_shares(self.num_keys, self.exponent)
+
+    def disk_share(self, num_reducers: Numeric) -> Array:
+        """Share of the rows whose key is on disk. [-]"""
+        keys = self._keys
+        num_in_memory = np.asarray(num_reducers, dtype=np.float64) * (
+            self.memory_bytes / self.key_bytes
+        )
+        ranks = np.concatenate([[0.0], np.cumsum(keys.num_keys)])
+        mass = np.concatenate([[0.0], np.cumsum(keys.num_keys * keys.share)])
+        share: Array = np.maximum(1.0 - np.interp(np.floor(num_in_memory), ranks, mass), 0.0)
+        return share
+
+
+def two_group_update(
+    in_memory_s: Numeric, on_disk_s: Numeric, disk_share: Numeric, rows: Numeric, noise_cv: Numeric
+) -> tuple[Array, Array]:
+    r"""Update time per row, and noise of a batch, if rows have two different costs.
+
+    The noise includes that of the groups.
+
+    Parameters
+    ----------
+    in_memory_s, on_disk_s : float or (n,) array, > 0, update of a row with its key there [s/row]
+    disk_share : float or (n,) array, 0 to 1, share of rows whose key is on disk
+    rows : float or (n,) array, > 0, rows of a fetched batch
+    noise_cv : float or (n,) array, >= 0, of the time of a batch, without that of the groups
+
+    **(L14)** A share `d` of the rows has its key on disk (VLDB'15, 4), so the mean update time is
+    `u_r = (1-d)c_m + d c_d`. The number of these rows in a batch of `n` is binomial, which adds
+    `d(1-d)(c_d-c_m)^2/(n u_r^2)` to the squared variation of the batch's time. Each reducer keeps
+    its most frequent keys in memory: `d` is the share of rows of all keys except the `R_t Y/k` most
+    frequent ones, with `Y` the memory of a reducer and `k` that of a key.
+
+    >>> [float(value) for value in two_group_update(2e-6, 20e-6, 0.1, 1000.0, 0.0)]
+    [3.8e-06, 0.0449]
+    """
+    share = np.asarray(disk_share, dtype=np.float64)
+    mean = (1.0 - share) * in_memory_s + share * on_disk_s
+    difference_s = np.asarray(on_disk_s, dtype=np.float64) - in_memory_s
+    groups = share * (1.0 - share) * difference_s**2 / (rows * mean**2)
+    return mean, np.sqrt(np.asarray(noise_cv, dtype=np.float64) ** 2 + groups)

@@ -9,10 +9,17 @@ import numpy as np
 from headway.models.arrays import Array, Numeric
 from headway.models.pipeline.clocks import common_tick_s, poll_carry_over, poll_sharing
 from headway.models.pipeline.latency import PipelineLatency, latency_of_parts
-from headway.models.pipeline.parameters import Pipeline, PipelineLoads, pipeline_loads
-from headway.models.queues.queue_increments import lognormal_third_central_s3, queue_increment
+from headway.models.pipeline.parameters import (
+    Pipeline,
+    PipelineLoads,
+    pipeline_loads,
+)
 from headway.models.queues.queueing import pollaczek_khinchine_wait
-from headway.models.queues.random_walk import shifted_gamma_wait
+from headway.models.queues.random_walk import (
+    lognormal_third_central_s3,
+    queue_increment,
+    shifted_gamma_wait,
+)
 from headway.models.stages.shared_resources import ThreadGroup, clocked_slowdowns
 
 _SHORTEST_RATIO = 1e-9
@@ -27,7 +34,11 @@ class PipelineStages:
     def __init__(self, pipeline: Pipeline) -> None:
         loads, setting, job = pipeline_loads(pipeline), pipeline.setting, pipeline.job
         map_slowdown, reduce_slowdown = cpu_slowdowns(pipeline, loads)
-        link_slowdown = _link_slowdown(pipeline, loads)
+        # Fetches of one reducer are slowed down on the link into its node, (R3).
+        fetchers = ThreadGroup(
+            num_threads=setting.reducers_per_node, busy_ratio=np.minimum(loads.fetch_busy, 1.0)
+        )
+        (link_slowdown,) = clocked_slowdowns(loads.streams_per_link, [fetchers])
         stable = loads.stable & np.isfinite(map_slowdown + reduce_slowdown + link_slowdown)
         map_slowdown, reduce_slowdown, link_slowdown = (
             np.where(stable, slowdown, 1.0)
@@ -62,9 +73,18 @@ class PipelineStages:
         self.mapper_wait = _clocked_wait(loads.map_period_s, self.map_s, self.map_scv)
         self.disk_wait = _disk_wait(pipeline, self.write_s, self.shuffle_scv)
 
-        others, variance_ahead = poll_sharing(loads.num_mappers, poll / setting.shuffle_period_s)
-        carry_mean, carry_variance = _carry_over(
-            pipeline, loads, others, pace, poll_fixed, self.reduce_scv
+        polls_ratio = poll / setting.shuffle_period_s
+        others, variance_ahead = poll_sharing(loads.num_mappers, polls_ratio)
+        # Work left over from earlier polls, (L5). If polls are more frequent than packing, a batch
+        # never queues behind batches of its own mapper.
+        num_batches = np.where(polls_ratio < 1.0, others, loads.batches_per_poll)
+        carry_mean, carry_variance = poll_carry_over(
+            poll,
+            num_batches * pace + poll_fixed,
+            num_batches * pace**2 * self.reduce_scv,
+            pace,
+            loads.num_mappers - 1.0,
+            polls_ratio,
         )
         self.polled_width_s = np.abs(poll - others * pace)
         self.count_variance_s2 = (
@@ -121,38 +141,6 @@ def cpu_slowdowns(pipeline: Pipeline, loads: PipelineLoads) -> tuple[Array, Arra
     ]
     mappers, reducers = clocked_slowdowns(pipeline.nodes.num_cores, groups)
     return mappers, reducers
-
-
-def _link_slowdown(pipeline: Pipeline, loads: PipelineLoads) -> Array:
-    """Slowdown of the fetches of one reducer on the link into its node, (R3)."""
-    fetchers = ThreadGroup(
-        num_threads=pipeline.setting.reducers_per_node, busy_ratio=np.minimum(loads.fetch_busy, 1.0)
-    )
-    return clocked_slowdowns(loads.streams_per_link, [fetchers])[0]
-
-
-def _carry_over(
-    pipeline: Pipeline,
-    loads: PipelineLoads,
-    others: Array,
-    pace_s: Array,
-    poll_fixed_s: Array,
-    reduce_scv: Array,
-) -> tuple[Array, Array]:
-    """Mean and variance of the work left over from earlier polls at a poll, (L5)."""
-    poll = np.asarray(pipeline.setting.poll_period_s, dtype=np.float64)
-    ratio = poll / pipeline.setting.shuffle_period_s
-    # If polls are more frequent than packing, a batch never queues behind batches of its own
-    # mapper.
-    num_batches = np.where(ratio < 1.0, others, loads.batches_per_poll)
-    return poll_carry_over(
-        poll,
-        num_batches * pace_s + poll_fixed_s,
-        num_batches * pace_s**2 * reduce_scv,
-        pace_s,
-        loads.num_mappers - 1.0,
-        ratio,
-    )
 
 
 def _clocked_wait(period_s: Numeric, service_s: Array, service_scv: Array) -> tuple[Array, Array]:

@@ -8,8 +8,8 @@ import numpy as np
 
 from headway.models.arrays import Array
 from headway.models.laws.distributions import gauss_legendre
-from headway.models.queues.positive_parts import positive_parts, spitzer_terms
 from headway.models.queues.queueing import WaitMoments
+from headway.models.queues.random_walk import positive_parts, spitzer_terms
 
 _NUM_EXACT_SUMS = 500
 _TAIL_NODES, _TAIL_WEIGHTS = gauss_legendre(96)
@@ -24,8 +24,8 @@ def autocorrelated_service_wait(
 ) -> WaitMoments:
     r"""Wait of jobs that arrive by a clock and have autocorrelated lognormal service times.
 
-    Moments are ``inf``, and the probability is 1, if the utilisation is 1 or more. If it is so
-    close to 1 that the wait depends on more than 1e8 earlier jobs, ``ValueError`` is raised.
+    ``ValueError`` is raised if the utilisation is so close to 1 that the wait depends on more than
+    1e8 earlier jobs.
 
     Parameters
     ----------

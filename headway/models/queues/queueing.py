@@ -18,7 +18,10 @@ _SMALLEST_SCV = 1e-10
 
 
 class WaitMoments(NamedTuple):
-    """Mean [s], variance [s^2] and probability [-] of a wait; service is not part of it."""
+    """Mean [s], variance [s^2] and probability [-] of a wait, of which service is no part.
+
+    Moments are ``inf``, and the probability is 1, if the utilisation is 1 or more.
+    """
 
     mean_s: Array
     variance_s2: Array
@@ -39,17 +42,13 @@ def qna_wait(
 ) -> WaitMoments:
     r"""Mean, variance and probability of a wait as in Whitt's Queueing Network Analyzer.
 
-    Moments are ``inf``, and the probability is 1, if the utilisation is 1 or more.
-
     Parameters
     ----------
     interarrival_s : float or (n,) array, > 0, mean time between arrivals [s]
-    interarrival_scv : float or (n,) array, >= 0
-        Its squared coefficient of variation; 0.8 to 1.5, see Notes. [-]
+    interarrival_scv : float or (n,) array, >= 0, its squared variation; meant for 0.8 to 1.5
     service_s : float or (n,) array, > 0, mean service time [s]
     service_scv : float or (n,) array, >= 0, its squared coefficient of variation
-    service_third_ratio : float or (n,) array, >= (1 + service_scv)^2
-        Third moment of the service time over the cube of its mean; no law has a lower one. [-]
+    service_third_ratio : float or (n,) array, third moment over cubed mean, >= (1+service_scv)^2
 
     **(Q5)** QNA, Whitt (1983, doi:10.1002/j.1538-7305.1983.tb03204.x): the mean is `V` of (Q2),
     multiplied if `c_A ≤ 1` by the factor `exp(-(2(1-ρ)(1-c_A^2)^2)/(3 ρ(c_A^2+c_S^2)) )` of Kraemer
@@ -106,8 +105,6 @@ def pollaczek_khinchine_wait(
     service_third_moment_s3: Numeric,
 ) -> WaitMoments:
     r"""Exact wait for Poisson arrivals and any service law.
-
-    Moments are ``inf``, and the probability is 1, if the utilisation is 1 or more.
 
     Parameters
     ----------
@@ -198,15 +195,13 @@ def gamma_wait_quantile_s(q: Numeric, wait: WaitMoments) -> Array:
     return np.where(stable, np.where(waits, positive, 0.0), np.inf)
 
 
-def lindley_waits_s(interarrival_s: Array, service_s: Array, first_wait_s: float = 0.0) -> Array:
-    r"""Waits of given jobs in front of one server.
+def lindley_waits_s(interarrival_s: Array, service_s: Array) -> Array:
+    r"""Waits of given jobs, at least one, in front of one server that is idle at first.
 
     Parameters
     ----------
-    interarrival_s : (n,) array, >= 0
-        Time from the arrival of each job to that of the next one; 0 within a bulk. [s]
+    interarrival_s : (n,) array, >= 0, from a job's arrival to the next one; 0 within a bulk [s]
     service_s : (n,) array, >= 0
-    first_wait_s : float, >= 0
 
     **(Q18)** Simulation: `W_(k+1) = (W_k+S_k-A_k)^+` (Lindley 1952, doi:10.1017/S0305004100027638),
     computed as the distance of a running sum from its running minimum. `A_k = 0` within a bulk.
@@ -219,10 +214,10 @@ def lindley_waits_s(interarrival_s: Array, service_s: Array, first_wait_s: float
     service = np.asarray(service_s, dtype=np.float64)
     if arrival.ndim != 1 or arrival.shape != service.shape or len(arrival) == 0:
         raise ValueError("interarrival_s and service_s must be of one length, at least 1")
-    if not (np.all(arrival >= 0.0) and np.all(service >= 0.0) and first_wait_s >= 0.0):
+    if not (np.all(arrival >= 0.0) and np.all(service >= 0.0)):
         raise ValueError("times must be non-negative")
     wait = np.empty(len(arrival))
-    carried = first_wait_s
+    carried = 0.0
     # In blocks, so that the running sum does not lose digits in long traces.
     for start in range(0, len(arrival), _BLOCK):
         block = slice(start, start + _BLOCK)

@@ -10,18 +10,18 @@ import numpy as np
 from headway.assumptions.resources import SHUFFLE_MAX_WAIT_S
 from headway.models.arrays import Array, Numeric
 from headway.models.laws.distributions import lognormal_quantile
-from headway.models.queues.lattice import (
+from headway.models.queues.queueing import WaitMoments, pollaczek_khinchine_wait
+from headway.models.queues.times import (
     LatticeLaw,
+    gamma_time,
+    lognormal_time,
     smooth_quantile_s,
     uniform_law,
     zero_or_gamma_law,
 )
-from headway.models.queues.queue_increments import lognormal_third_central_s3
-from headway.models.queues.queueing import WaitMoments, pollaczek_khinchine_wait
-from headway.models.queues.times import QueueTime, gamma_time, lognormal_time
 from headway.models.queues.wait import queue_wait
 from headway.models.real_time.shuffled_queue import shuffled_wait
-from headway.models.real_time.stages import RealTimeStage, required_slots, sustainable_rate_per_s
+from headway.models.real_time.stages import RealTimeStage, sustainable_rate_per_s
 
 _STEPS = 16384.0
 _RARE = 1e-6
@@ -30,19 +30,13 @@ _NUM_PARTS = 8  # of a buffer's period, by the time at which rows enter
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class RealTimeLatency:
-    """Latency of the rows of a query in Real-Time Mode."""
+    """Latency of the rows of a query in Real-Time Mode; ``inf`` and without a law if unstable."""
 
-    mean_s: float
-    """Mean, from the arrival at the source to the end of the work in the last stage; ``inf`` if
-    unstable. [s]"""
-    stage_mean_s: tuple[float, ...]
-    """Latency that each stage adds, including the wait in the shuffle before it. [s]"""
-    gap_mean_s: float
-    """Latency that the gaps between batches add. [s]"""
-    utilization_ratio: tuple[float, ...]
-    """Busy share of the busiest task of each stage. [-]"""
-    law: LatticeLaw | None
-    """The whole law; none if unstable."""
+    mean_s: float  # From arrival at the source to the end of the last stage. [s]
+    stage_mean_s: tuple[float, ...]  # Added by each stage and the shuffle before it. [s]
+    gap_mean_s: float  # Added by the gaps between batches. [s]
+    utilization_ratio: tuple[float, ...]  # Busy share of the busiest task of each stage. [-]
+    law: LatticeLaw | None  # The whole law.
 
     @property
     def is_stable(self) -> bool:
@@ -58,7 +52,6 @@ def real_time_latency(
     rate_per_s: float,
     stages: Sequence[RealTimeStage],
     *,
-    num_slots: int,
     trigger_s: float = 300.0,
     gap_s: float = 0.0,
     flush_s: float = SHUFFLE_MAX_WAIT_S.value,
@@ -66,14 +59,13 @@ def real_time_latency(
 ) -> RealTimeLatency:
     r"""Latency of the rows of a query in Real-Time Mode (Spark 4.1 and later), by (N1) to (N7).
 
-    It is ``inf`` at the sustainable rate and above. Each slot is taken to have a core of its own.
+    It is ``inf`` at the sustainable rate and above. Each task has a slot with a core of its own:
+    with fewer slots than `required_slots` Spark would not start the query.
 
     Parameters
     ----------
     rate_per_s : float, > 0, input rate of the query [rows/s]
     stages : sequence of RealTimeStage, stages in order; every row that leaves one enters the next
-    num_slots : int
-        Free slots of the cluster, at least one per task: else Spark would not start the query. [-]
     trigger_s : float, > 0, duration of a batch, the argument of the real-time trigger [s]
     gap_s : float, >= 0
         Time between two batches - commit, planning, start of tasks - in which nothing is read. [s]
@@ -84,11 +76,12 @@ def real_time_latency(
 
     >>> source = RealTimeStage(num_tasks=8, row_s=2e-4, row_cv=1.0)
     >>> counts = RealTimeStage(num_tasks=20, row_s=5e-4, row_cv=1.0)
-    >>> latency = real_time_latency(20000.0, [source, counts], num_slots=28)
+    >>> latency = real_time_latency(20000.0, [source, counts])
     >>> latency.mean_s, latency.utilization_ratio
     (0.029, (0.5, 0.5))
     """
-    _check(rate_per_s, stages, num_slots, flush_s, dispersion)
+    if not (0.0 < rate_per_s < np.inf and 0.0 <= flush_s < np.inf and 0.0 < dispersion < np.inf):
+        raise ValueError("need rate_per_s > 0, flush_s >= 0 and dispersion > 0")
     capacity_per_s = sustainable_rate_per_s(stages, trigger_s=trigger_s, gap_s=gap_s)
     busy = tuple(stage.utilization_ratio(rate_per_s) for stage in stages)
     if rate_per_s >= capacity_per_s:
@@ -237,14 +230,9 @@ def _read(rate_per_s: float, arrival_scv: float, stage: RealTimeStage) -> _Visit
         wait = pollaczek_khinchine_wait(1.0 / rate_per_s, stage.row_s, second, third)
     else:
         arrivals = gamma_time(1.0 / rate_per_s, float(np.sqrt(arrival_scv)))
-        wait = queue_wait(
-            replace(arrivals, on_lattice=None),
-            QueueTime(
-                mean_s=stage.row_s,
-                scv=stage.row_cv**2,
-                third_central_s3=float(lognormal_third_central_s3(stage.row_s, stage.row_cv)),
-            ),
-        ).moments
+        service = lognormal_time(stage.row_s, stage.row_cv)
+        times = (replace(time, on_lattice=None) for time in (arrivals, service))
+        wait = queue_wait(*times).moments
     return _Visit(0.0, 0.0, wait, stage.row_s, stage.row_cv)
 
 
@@ -296,20 +284,3 @@ def _mixture(laws: list[tuple[float, LatticeLaw]]) -> LatticeLaw:
         first = law.lowest_index - lowest
         mass[first : first + len(law.probability)] += share * law.probability
     return LatticeLaw(step_s=laws[0][1].step_s, lowest_index=lowest, probability=mass / mass.sum())
-
-
-def _check(
-    rate_per_s: float,
-    stages: Sequence[RealTimeStage],
-    num_slots: int,
-    flush_s: float,
-    dispersion: float,
-) -> None:
-    if not (0.0 < rate_per_s < np.inf and 0.0 <= flush_s < np.inf and 0.0 < dispersion < np.inf):
-        raise ValueError("need rate_per_s > 0, flush_s >= 0 and dispersion > 0")
-    num_required = required_slots(stages)
-    if num_slots < num_required:
-        raise ValueError(
-            f"the query needs {num_required} slots at once, one for each task of all its stages, "
-            f"and there are {num_slots}: take more cores, or fewer partitions"
-        )

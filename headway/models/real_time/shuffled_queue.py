@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from headway.models.arrays import Array
 from headway.models.laws.distributions import gauss_legendre
-from headway.models.queues.positive_parts import positive_parts, spitzer_terms
 from headway.models.queues.queueing import WaitMoments
+from headway.models.queues.random_walk import positive_parts, spitzer_terms
 
 _NODE, _WEIGHT = gauss_legendre(24)
 _MOST_WHOLE_PERIODS = 400
@@ -60,21 +62,21 @@ def shuffled_wait(
     return _alone(work) if num_writers == 1 else _among_others(work)
 
 
-class _Work:
+class _Work(NamedTuple):
     """Cumulants of the work that arrives before a buffer of a given writer."""
 
-    def __init__(
-        self,
-        rate_per_s: float,
-        service_moments: tuple[float, float, float],
-        num_writers: int,
-        period_s: float,
-    ) -> None:
-        self.rate_per_s, self.period_s = rate_per_s, period_s
-        self.num_writers = num_writers
-        self.moments = service_moments
-        self.rows = rate_per_s * period_s / num_writers
-        self.busy = rate_per_s * service_moments[0]
+    rate_per_s: float
+    moments: tuple[float, float, float]
+    num_writers: int
+    period_s: float
+
+    @property
+    def rows(self) -> float:
+        return self.rate_per_s * self.period_s / self.num_writers
+
+    @property
+    def busy(self) -> float:
+        return self.rate_per_s * self.moments[0]
 
     def surplus(self, time_s: Array) -> tuple[Array, Array, Array]:
         """Drift, standard deviation and third cumulant of work minus time."""

@@ -19,14 +19,10 @@ from headway.models.arrays import Array
 class RealTimeStage:
     """A stage of a query in Real-Time Mode: tasks that live as long as a batch."""
 
-    num_tasks: int
-    """Partitions of the source, or shuffle partitions, >= 1. [-]"""
-    row_s: float
-    """Mean time that a task needs for a row, > 0. [s]"""
-    row_cv: float
-    """Coefficient of variation of that time, taken as lognormal, 0 to 2. [-]"""
-    rows_ratio: float = 1.0
-    """Rows that enter the stage per row of the source, > 0. [-]"""
+    num_tasks: int  # Partitions of the source, or shuffle partitions, >= 1. [-]
+    row_s: float  # Mean time that a task needs for a row, > 0. [s]
+    row_cv: float  # Coefficient of variation of that time, taken as lognormal, 0 to 2. [-]
+    rows_ratio: float = 1.0  # Rows that enter the stage per row of the source, > 0. [-]
     largest_share: float | None = None
     """Share of the stage's rows at its busiest task, 1 / num_tasks to 1; the others share the rest
     evenly. Even by default. [-]"""

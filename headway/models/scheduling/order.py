@@ -15,16 +15,12 @@ from headway.domain import Policy, QueryState
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryReading:
-    """State sizes of the queries that could run, when memory is checked."""
+    """How much state all queries together may have, and whether some of it is being freed."""
 
-    used_bytes: float
-    """State of all queries, >= 0."""
-    limit_bytes: float
-    """Limit from which memory is short, > 0."""
+    limit_bytes: float  # Limit from which memory is short, > 0.
     relieving_since_s: float | None = None
     """Time since when the query that frees the most goes first; None if it does not. [s]"""
-    used_then_bytes: float = 0.0
-    """Memory used at that time."""
+    used_then_bytes: float = 0.0  # Memory used at that time.
 
     def later(self, used_bytes: float, now_s: float) -> MemoryReading:
         """The next reading of memory, with which relief continues, ends or begins.
@@ -32,7 +28,7 @@ class MemoryReading:
         theory.md (G7); Klink (SIGMOD 2021, 3.4): from when the limit is reached until half of the
         used memory is free or 3 s have passed.
 
-        >>> reading = MemoryReading(used_bytes=0.0, limit_bytes=800.0).later(900.0, 10.0)
+        >>> reading = MemoryReading(limit_bytes=800.0).later(900.0, 10.0)
         >>> reading.relieving_since_s, reading.used_then_bytes
         (10.0, 900.0)
         >>> [reading.later(used, 11.0).relieving_since_s for used in (500.0, 400.0)]
@@ -43,11 +39,10 @@ class MemoryReading:
             and now_s - self.relieving_since_s < MEMORY_LOOK_AHEAD_S.value
             and used_bytes > 0.5 * self.used_then_bytes
         ):
-            return replace(self, used_bytes=used_bytes)
-        reading = MemoryReading(used_bytes=used_bytes, limit_bytes=self.limit_bytes)
+            return self
         if used_bytes < self.limit_bytes:
-            return reading
-        return replace(reading, relieving_since_s=now_s, used_then_bytes=used_bytes)
+            return MemoryReading(limit_bytes=self.limit_bytes)
+        return replace(self, relieving_since_s=now_s, used_then_bytes=used_bytes)
 
 
 class WaitingQuery(NamedTuple):
@@ -133,8 +128,7 @@ def ranked(
 
     Parameters
     ----------
-    policy, states, now_s, memory_is_short
-        As in `grant_order`.
+    policy, states, now_s, memory_is_short : as in `grant_order`
 
     >>> later = QueryState(name="later", ready_s=9.0, oldest_unread_s=0.0, last_grant=0,
     ...                    duration_s=0.2, pair_s=0.4)
@@ -195,12 +189,6 @@ class WaitingQueries:
         """When the next of those that were not due at the last decision is; never if all were."""
         return self._later[0][0] if self._later else math.inf
 
-    @property
-    def states(self) -> tuple[QueryState, ...]:
-        """All of them, by their numbers."""
-        by_number = {number: query for _, number, query in (*self._due, *self._later)}
-        return tuple(by_number[number].state for number in sorted(by_number))
-
 
 def order_holds_until_s(states: Sequence[QueryState], now_s: float) -> float:
     r"""Until when the order of waiting queries is valid if nothing happens to them (G8).
@@ -244,14 +232,11 @@ def next_due_s(policy: Policy, states: Sequence[QueryState], now_s: float) -> fl
 
 
 def slack_s(state: QueryState) -> float:
-    r"""Latest start at which a query still meets its targets; minus the current time, its slack.
+    r"""Latest start at which a query meets its targets; minus the current time, its slack (G8).
 
     It is ``inf`` without targets. [s] If the window is already closed, one batch is left. Rows left
-    over by a rate limit need their own batches before that, one after another.
-
-    Notes
-    -----
-    theory.md (G8), after Klink (SIGMOD 2021), equation 1.
+    over by a rate limit need their own batches before that, one after another. After Klink (SIGMOD
+    2021), equation 1.
 
     >>> slack_s(QueryState(name="a", ready_s=0.0, oldest_unread_s=4.0, last_grant=0,
     ...                    duration_s=0.25, pair_s=0.5, closing_s=5.0, window_limit_s=2.0))

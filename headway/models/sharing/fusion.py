@@ -63,11 +63,7 @@ def fused(graph: OperatorGraph, score: Score) -> tuple[Component, ...]:
     """Components by greedy fusion: the edge with the best score first, until none can be fused.
 
     They are in the order of their first operators; among equal scores, the edge listed first is
-    taken.
-
-    Parameters
-    ----------
-    score : callable, :func:`rows_score` or :func:`attributes_score`
+    taken. ``score`` is :func:`rows_score` or :func:`attributes_score`.
 
     Notes
     -----

@@ -1,19 +1,27 @@
-"""Formulas for the batch time of windows counted directly, from panes, fused and from a log."""
+"""Formulas for the batch time of windows: counted directly, by keys, by panes, fused, by a log."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
 from typing import TypeAlias
 
+from headway.domain import Configuration, JobProfile
 from headway.domain.checks import require_not_negative
 from headway.domain.window_set import WindowSet
-from headway.units import ms_to_s
+from headway.models.job.duration import DurationModel
+from headway.models.job.setting import duration_model
+from headway.models.sharing.consolidation import present_keys
+from headway.units import ms_to_s, s_to_ms
+
+_TOO_ALIKE = 1e-3
+"""Settings whose rows and state rows differ by less of their product yield only one cost."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchKeys:
-    """Distinct keys in a batch and in a pane, and the event time that a batch spans [s]."""
+    """Distinct keys in a batch and in a pane, and the event time that a batch spans, > 0 [s]."""
 
     batch_keys: float
     pane_keys: float
@@ -171,10 +179,6 @@ def break_even_rows(costs: UnitCosts, keys: BatchKeys, windows: WindowSet) -> fl
 
     0 if they always are, ``inf`` if they never are.
 
-    Parameters
-    ----------
-    keys : BatchKeys, the same for every number of rows
-
     **(H5)** Panes are faster from `n = (G - u (U_0 - U_1))/(b_c (m - 1))` rows on. After Enorm
     2016, doi:10.1145/2933267.2933315. If this is fewer rows than keys, it is only the zero of a
     line, since a batch cannot contain all keys.
@@ -195,32 +199,115 @@ def break_even_rows(costs: UnitCosts, keys: BatchKeys, windows: WindowSet) -> fl
 def break_even_keys(
     num_rows: float, costs: UnitCosts, keys: BatchKeys, windows: WindowSet
 ) -> float:
-    r"""Number of keys per batch from which panes are faster, for the given rows.
+    r"""Number of keys per batch from which panes are faster, for the given rows (H4).
 
-    0 if they always are, ``inf`` if they never are.
+    0 if they always are, ``inf`` if they never are. The change is linear in the number of keys.
 
     Parameters
     ----------
     num_rows : float, >= 0, rows of a batch
     keys : BatchKeys, the ratio to the keys of a pane is kept
 
-    Notes
-    -----
-    The change is linear in the number of keys, after Enorm 2016 (doi:10.1145/2933267.2933315).
-
     >>> costs = UnitCosts(copy_s=5e-8, state_row_s=6e-6, second_stage_s=0.096)
     >>> keys = BatchKeys(batch_keys=100.0, pane_keys=100.0, batch_s=1.0)
     >>> round(break_even_keys(50_000, costs, keys, WindowSet.parse(["60s every 5s"])))
     1328
     """
-    one_key = BatchKeys(
-        batch_keys=1.0,
-        pane_keys=keys.pane_keys / keys.batch_keys if keys.batch_keys > 0 else 1.0,
-        batch_s=keys.batch_s,
-    )
-    no_keys = BatchKeys(batch_keys=0.0, pane_keys=0.0, batch_s=keys.batch_s)
+    pane_keys = keys.pane_keys / keys.batch_keys if keys.batch_keys > 0 else 1.0
+    one_key = replace(keys, batch_keys=1.0, pane_keys=pane_keys)
+    no_keys = replace(keys, batch_keys=0.0, pane_keys=0.0)
     without_s = panes_change_s(num_rows, costs, no_keys, windows)
     per_key_s = without_s - panes_change_s(num_rows, costs, one_key, windows)
     if without_s <= 0.0:
         return 0.0
     return without_s / per_key_s if per_key_s > 0.0 else math.inf
+
+
+def keyed_costs(profile: JobProfile) -> tuple[float, float] | None:
+    r"""Wall time of a row of the batch, and of a state row that it writes, at the profiled slots.
+
+    From all profiled settings; None without state rows.
+
+    **(H10)** A batch of the direct query takes `D = a + b n + v U_0` for `n` rows and `U_0` state
+    rows of (H2). `a` is the time of the driver and of the stages without rows; `b` and `v` follow
+    by least squares of the relative errors over the settings, neither below 0. If all settings
+    wrote equally many state rows per row, `v` is the time of updates and commits only.
+
+    >>> keyed_costs.__name__
+    'keyed_costs'
+    """
+    points = _points(profile)
+    if not points:
+        return None
+    nn, nu = sum(n * n for n, _ in points), sum(n * u for n, u in points)
+    uu = sum(u * u for _, u in points)
+    n1, u1 = sum(n for n, _ in points), sum(u for _, u in points)
+    determinant = nn * uu - nu * nu
+    if determinant > _TOO_ALIKE * nn * uu:
+        row_s, state_s = (n1 * uu - u1 * nu) / determinant, (u1 * nn - n1 * nu) / determinant
+        if row_s >= 0.0 and state_s >= 0.0:
+            return row_s, state_s
+        return (n1 / nn, 0.0) if state_s < 0.0 else (0.0, u1 / uu)
+    state_s = measured_state_row_s(profile, profile.baseline) or 0.0
+    return max(n1 - state_s * nu, 0.0) / nn, state_s
+
+
+def _points(profile: JobProfile) -> list[tuple[float, float]]:
+    """Rows and state rows of batches at the profiled slots, over their time beyond an empty one."""
+    model = duration_model(profile, *profile.baseline.size)
+    fixed_s = model.driver_s + sum(float(level.fixed_s) for level in model.levels)
+    points = []
+    for setting in profile.settings:
+        if setting.updated_rows is not None and setting.configuration.size == profile.baseline.size:
+            duration_s = setting.batch_duration_mean_s
+            left_s = max(duration_s - fixed_s, 0.01 * duration_s)
+            points.append((setting.rows_per_batch_middle / left_s, setting.updated_rows / left_s))
+    return points
+
+
+def measured_state_row_s(profile: JobProfile, configuration: Configuration) -> float | None:
+    """Wall time of a state row as Spark's state store measured it, over the tasks at a time.
+
+    The `v` of (H10), for updates and commits only.
+    """
+    if profile.state is None or profile.state.updated_row_s is None:
+        return None
+    return profile.state.updated_row_s / min(configuration.size)
+
+
+def stream_keys(num_keys: float, num_rows: float, batch_s: float, windows: WindowSet) -> BatchKeys:
+    """Keys of a batch and a pane, for a stream whose ``num_keys`` keys are equally frequent (H1).
+
+    ``batch_s`` is the event time that a batch of ``num_rows`` spans.
+
+    >>> stream_keys(1000.0, 1000.0, 1.0, WindowSet.parse(["60s every 5s"]))
+    BatchKeys(batch_keys=632.1..., pane_keys=993.2..., batch_s=1.0)
+    """
+    batch_ms = max(s_to_ms(batch_s), 1)
+    keys = present_keys(num_keys, num_rows / batch_ms)
+    return BatchKeys(batch_keys=keys(batch_ms), pane_keys=keys(windows.pane_ms), batch_s=batch_s)
+
+
+def keyed_model(
+    model: DurationModel, sources: Sequence[bool], *, row_s: float, state_rows_s: float
+) -> DurationModel:
+    """The model with different costs for rows in the first stage and state rows in the last one.
+
+    They are those of (H10). ``sources`` says which levels of the model read the source. ``row_s``
+    is the wall time of a row, ``state_rows_s`` that of all state rows of a batch. Terms that do not
+    depend on rows are unchanged.
+
+    >>> from headway.models.job.duration import LevelSpan
+    >>> stages = (LevelSpan("read", 0.0, ((2e-6, 1.0, 1.0),)), LevelSpan("write", 0.1, ()))
+    >>> float(keyed_model(DurationModel(0.2, stages), (True, False), row_s=1e-6,
+    ...     state_rows_s=0.05).mean_s(1e5))
+    0.45
+    """
+    first, last = list(sources).index(True) if True in sources else 0, len(model.levels) - 1
+    terms: dict[int, tuple[tuple[float, float, float], ...]] = {}
+    terms[first] = ((row_s, 1.0, 1.0),)
+    terms[last] = (*terms.get(last, ()), (state_rows_s, 1.0, 0.0))
+    levels = tuple(
+        level._replace(stage_terms=terms.get(index, ())) for index, level in enumerate(model.levels)
+    )
+    return model._replace(levels=levels)

@@ -22,27 +22,19 @@ from headway.models.batches.windows import (
 from headway.models.job.duration import DurationModel
 from headway.models.job.setting import SettingLaw, setting_law
 from headway.models.laws.inverse import averaged_quantile_s
+from headway.models.sharing import gain, modes, way_costs
 from headway.models.sharing.consolidation import (
     MergePlan,
     present_keys,
     steady_horizon_ms,
     with_rollups,
 )
-from headway.models.sharing.gain import (
-    BatchTime,
-    break_even_keys,
-    break_even_rows,
-    closing_share,
-    windows_touched,
-)
-from headway.models.sharing.modes import mode_work, partition_deal
 from headway.models.sharing.profiled_windows import (
     WindowSetting,
     assumptions,
     cost_cases,
     setting_of,
 )
-from headway.models.sharing.way_costs import batch_change, cheapest_merges, ways_of
 from headway.units import ms_to_s
 
 
@@ -62,16 +54,13 @@ def sharing_gain(
 
     Parameters
     ----------
-    profile : JobProfile
-        The direct query. It counts the windows of its own plan, which may differ from ``windows``.
+    profile : JobProfile, the direct query, which may count other windows than ``windows``
     configuration : Configuration, slots, shuffle partitions and trigger
     windows : WindowSet
         The windows to count. Costs per copy and state row are assumed to be the same for them.
     rate_per_s : float, optional, as profiled by default [rows/s]
-    num_keys : float, optional
-        Keys of the stream; by default they grow with the rows as in the profile.
-    queries : mapping of str to WindowSet, optional
-        The queries that count these windows today, by name, each with its own windows.
+    num_keys : float, optional, of the stream; by default they grow with the rows as profiled
+    queries : mapping of str to WindowSet, optional, those that count these windows today, by name
 
     Notes
     -----
@@ -84,13 +73,13 @@ def sharing_gain(
     'sharing_gain'
     """
     rate = profile.arrivals.rate_per_s if rate_per_s is None else rate_per_s
-    setting = setting_of(profile, configuration, windows, rate, configuration.trigger_s, num_keys)
+    setting = setting_of(profile, configuration, windows, rate, num_keys)
     merges = _merge_plan(setting)
     ways = tuple(_ways(setting, merges))
     horizon_ms = steady_horizon_ms(merges)
     costs = next(cost_cases(setting))
-    work_by_mode_s, break_even_windows_ratio, pause_by_mode_s = mode_work(setting, merges)
-    busiest_ratio, moved_ratio = partition_deal(setting)
+    work_by_mode_s, break_even_windows_ratio, pause_by_mode_s = modes.mode_work(setting, merges)
+    busiest_ratio, moved_ratio = modes.partition_deal(setting)
     return SharingGain(
         windows=windows,
         rate_per_s=rate,
@@ -98,8 +87,8 @@ def sharing_gain(
         batch_keys=setting.keys.batch_keys,
         ways=ways,
         best=_best(setting, merges, ways[0]) if windows.num_copies > 1.0 else ways[0],
-        break_even_rows=break_even_rows(costs, setting.keys, windows),
-        break_even_keys=break_even_keys(setting.num_rows, costs, setting.keys, windows),
+        break_even_rows=gain.break_even_rows(costs, setting.keys, windows),
+        break_even_keys=gain.break_even_keys(setting.num_rows, costs, setting.keys, windows),
         rollups=tuple(map(str, merges.rollups)),
         merges_ratio=merges.total_cost(horizon_ms) / merges.naive_cost(horizon_ms),
         work_by_mode_s=work_by_mode_s,
@@ -120,8 +109,7 @@ def sharing_ways(
 
     Parameters
     ----------
-    profile, configuration, windows, rate_per_s
-        As in :func:`sharing_gain`.
+    profile, configuration, windows, rate_per_s : as in :func:`sharing_gain`
 
     Notes
     -----
@@ -130,7 +118,7 @@ def sharing_ways(
     >>> sharing_ways.__name__
     'sharing_ways'
     """
-    setting = setting_of(profile, configuration, windows, rate_per_s, configuration.trigger_s)
+    setting = setting_of(profile, configuration, windows, rate_per_s)
     # Roll-ups save little of a batch, and finding them takes longer than everything else.
     return tuple(_ways(setting, MergePlan(windows=windows, pane_ms=windows.pane_ms)))
 
@@ -148,14 +136,8 @@ def _queries(setting: WindowSetting, queries: Mapping[str, WindowSet]) -> Iterat
 
 def _changed(setting: WindowSetting, windows: WindowSet, trigger_s: float) -> WindowSetting:
     """The setting with other windows, or at another trigger."""
-    return setting_of(
-        setting.profile,
-        setting.configuration,
-        windows,
-        setting.rate_per_s,
-        trigger_s,
-        setting.num_keys,
-    )
+    configuration = replace(setting.configuration, trigger_s=trigger_s)
+    return setting_of(setting.profile, configuration, windows, setting.rate_per_s, setting.num_keys)
 
 
 def _merge_plan(setting: WindowSetting) -> MergePlan:
@@ -169,16 +151,16 @@ def _merge_plan(setting: WindowSetting) -> MergePlan:
 
 
 def _ways(setting: WindowSetting, merges: MergePlan) -> Iterator[SharingWay]:
-    cases, plan = list(cost_cases(setting)), cheapest_merges(setting, merges)
-    for how in ways_of(setting):
-        changes = [batch_change(how, setting, case, plan) for case in cases]
+    cases, plan = list(cost_cases(setting)), way_costs.cheapest_merges(setting, merges)
+    for how in way_costs.ways_of(setting):
+        changes = [way_costs.batch_change(how, setting, case, plan) for case in cases]
         yield _way(how, setting, changes, plan)
 
 
 def _way(
-    how: WindowsHow, setting: WindowSetting, changes: list[BatchTime], plan: MergePlan
+    how: WindowsHow, setting: WindowSetting, changes: list[gain.BatchTime], plan: MergePlan
 ) -> SharingWay:
-    share = closing_share(setting.keys.batch_s, setting.windows)
+    share = gain.closing_share(setting.keys.batch_s, setting.windows)
     savings_s = [-(every_batch_s + share * closing_s) for every_batch_s, closing_s in changes]
     every_batch_s, closing_s = changes[0]
     light, heavy = _law(setting, every_batch_s), _law(setting, every_batch_s + closing_s)
@@ -261,7 +243,7 @@ def _state_rows(how: WindowsHow, setting: WindowSetting) -> float:
     """Rows in Spark's state: keys of open windows, and of open panes."""
     if how == "log":
         return 0.0
-    rows = setting.keys.pane_keys * windows_touched(setting.windows, _open_s(setting))
+    rows = setting.keys.pane_keys * gain.windows_touched(setting.windows, _open_s(setting))
     if how != "direct":
         rows += setting.keys.pane_keys * (1.0 + _open_s(setting) / ms_to_s(setting.windows.pane_ms))
     return rows

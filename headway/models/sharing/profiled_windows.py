@@ -4,25 +4,26 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from itertools import compress
 from typing import NamedTuple
 
 import numpy as np
 
-from headway.assumptions.sharing import (
-    COPIES_SHARE_RATIO,
-    EITHER_WAY_RATIO,
-    HELD_ROW_RATIO,
-    LOG_BATCH_S,
-    LOG_READ_S,
-    LOG_ROW_S,
-    RAW_SHUFFLE_S,
-)
+from headway.assumptions import sharing
 from headway.domain import Configuration, JobProfile
 from headway.domain.window_set import WindowSet, WindowSpec
 from headway.models.job.duration import DurationModel
 from headway.models.job.setting import duration_model, settled_batch_rows
-from headway.models.sharing.gain import BatchKeys, UnitCosts, direct_state_writes, windows_touched
-from headway.models.sharing.keyed import keyed_costs, keyed_model, measured_state_row_s, stream_keys
+from headway.models.sharing.gain import (
+    BatchKeys,
+    UnitCosts,
+    direct_state_writes,
+    keyed_costs,
+    keyed_model,
+    measured_state_row_s,
+    stream_keys,
+    windows_touched,
+)
 from headway.units import format_duration, ms_to_s, s_to_ms
 
 _STAGES_PHASE = "add_batch"
@@ -34,12 +35,16 @@ class WindowSetting(NamedTuple):
     configuration: Configuration
     windows: WindowSet
     rate_per_s: float
-    trigger_s: float
     model: DurationModel
     num_rows: float
     keys: BatchKeys
     num_keys: float | None = None
     state_row_s: float | None = None
+
+    @property
+    def trigger_s(self) -> float:
+        """Trigger interval of the configuration. [s]"""
+        return self.configuration.trigger_s
 
     @property
     def is_update(self) -> bool:
@@ -62,13 +67,11 @@ def windows_of(profile: JobProfile) -> WindowSet | None:
     emitted = profile.shape.emitted_windows
     if not emitted or any(window.kind == "session" for window in emitted):
         return None
-    by_size = {
-        s_to_ms(window.size_s): WindowSpec(
-            size_ms=s_to_ms(window.size_s), slide_ms=s_to_ms(window.slide_s or window.size_s)
-        )
-        for window in emitted
-    }
-    return WindowSet.of(by_size.values())
+    by_size = {s_to_ms(window.size_s): window for window in emitted}
+    return WindowSet.of(
+        WindowSpec(size_ms=size_ms, slide_ms=s_to_ms(window.slide_s or window.size_s))
+        for size_ms, window in by_size.items()
+    )
 
 
 def setting_of(
@@ -76,16 +79,14 @@ def setting_of(
     configuration: Configuration,
     windows: WindowSet,
     rate_per_s: float,
-    trigger_s: float,
     num_keys: float | None = None,
 ) -> WindowSetting:
     """Rows and keys of a batch at one setting, and the direct query's duration by its rows.
 
-    By (T1) and (T3), and (H10) if keys are given. ``trigger_s`` is used instead of the trigger of
-    the configuration. ``num_keys`` are the keys of the stream; by default they grow with the rows
-    as in the profile.
+    By (T1) and (T3), and (H10) if keys are given. ``num_keys`` are the keys of the stream; by
+    default they grow with the rows as in the profile.
     """
-    limit = configuration.max_offsets_per_trigger or math.inf
+    limit, trigger_s = configuration.max_offsets_per_trigger or math.inf, configuration.trigger_s
     model, state_row_s = _direct_model(profile, configuration, windows), None
     num_rows = min(float(settled_batch_rows(model, rate_per_s, trigger_s)), limit)
     batch_s = max(num_rows / rate_per_s, 1e-3)
@@ -102,7 +103,6 @@ def setting_of(
         configuration,
         windows,
         rate_per_s,
-        trigger_s,
         model,
         num_rows,
         keys,
@@ -122,9 +122,10 @@ def _model_of_keys(
     baseline, profile_windows = profile.baseline, windows_of(profile) or windows
     profiled = duration_model(profile, *baseline.size)
     model = duration_model(profile, *configuration.size)
+    slopes_s = [[float(level.slope_at(1.0)) for level in of.levels] for of in (model, profiled)]
     slower = [
-        _over(float(level.slope_at(1.0)), float(profiled_level.slope_at(1.0)))
-        for level, profiled_level in zip(model.levels, profiled.levels, strict=True)
+        slope_s / profiled_s if profiled_s > 0.0 else 1.0
+        for slope_s, profiled_s in zip(*slopes_s, strict=True)
     ]
     state_row_s *= slower[-1]
     keyed = keyed_model(
@@ -136,13 +137,9 @@ def _model_of_keys(
     return keyed, state_row_s
 
 
-def _over(numerator: float, divisor: float) -> float:
-    return numerator / divisor if divisor > 0.0 else 1.0
-
-
 def _rows_ratio(windows: WindowSet, profile_windows: WindowSet) -> float:
     """Time of a row with the copies of other windows, over that with the profiled windows."""
-    return 1.0 + COPIES_SHARE_RATIO.value[0] * (
+    return 1.0 + sharing.COPIES_SHARE_RATIO.value[0] * (
         windows.num_copies / profile_windows.num_copies - 1.0
     )
 
@@ -170,11 +167,8 @@ def _direct_model(
 
 
 def _are_sources(profile: JobProfile) -> list[bool]:
-    levels = dict.fromkeys(stage.level for stage in profile.stages)
-    return [
-        any(s.level == level and s.tasks_rule == "source" for s in profile.stages)
-        for level in levels
-    ]
+    sources = {stage.level for stage in profile.stages if stage.tasks_rule == "source"}
+    return [level in sources for level in dict.fromkeys(stage.level for stage in profile.stages)]
 
 
 def _keys(profile: JobProfile, num_rows: float, batch_s: float, windows: WindowSet) -> BatchKeys:
@@ -214,8 +208,7 @@ def cost_cases(setting: WindowSetting) -> Iterator[UnitCosts]:
     rows. Assumed costs were measured once, in 2026, on two cores of one machine.
     """
     slots = setting.configuration.num_slots
-    slope_s = _source_slope_s(setting)
-    per_copy_s = slope_s / setting.windows.num_copies
+    per_copy_s = _source_slope_s(setting) / setting.windows.num_copies
     measured_s = measured_state_row_s(setting.profile, setting.configuration)
     state_s = _state_row_s(setting, measured_s)
     stage_s = _second_stage_s(setting)
@@ -226,20 +219,20 @@ def cost_cases(setting: WindowSetting) -> Iterator[UnitCosts]:
             copy_s=share * per_copy_s,
             state_row_s=state_row_s,
             second_stage_s=stage_s,
-            held_row_s=HELD_ROW_RATIO.value * closing_s,
+            held_row_s=sharing.HELD_ROW_RATIO.value * closing_s,
             closing_row_s=closing_s,
             second_state_s=float(setting.model.levels[-1].fixed_s),
-            raw_shuffle_s=factor * RAW_SHUFFLE_S.value / slots,
-            log_batch_s=factor * LOG_BATCH_S.value,
-            log_read_s=factor * LOG_READ_S.value,
-            log_row_s=factor * LOG_ROW_S.value / slots,
+            raw_shuffle_s=factor * sharing.RAW_SHUFFLE_S.value / slots,
+            log_batch_s=factor * sharing.LOG_BATCH_S.value,
+            log_read_s=factor * sharing.LOG_READ_S.value,
+            log_row_s=factor * sharing.LOG_ROW_S.value / slots,
         )
 
-    expected, lowest, highest = COPIES_SHARE_RATIO.value
+    expected, lowest, highest = sharing.COPIES_SHARE_RATIO.value
     yield case(expected, 1.0, state_s)
     lowest_s = 0.0 if measured_s is None else state_s
     for share in (lowest, highest):
-        for factor in (1.0 / EITHER_WAY_RATIO.value, EITHER_WAY_RATIO.value):
+        for factor in (1.0 / sharing.EITHER_WAY_RATIO.value, sharing.EITHER_WAY_RATIO.value):
             for state_row_s in {lowest_s, state_s}:
                 yield case(share, factor, state_row_s)
 
@@ -253,14 +246,8 @@ def _second_stage_s(setting: WindowSetting) -> float:
 
 def _source_slope_s(setting: WindowSetting) -> float:
     """Wall time per row of the batch in the stages that read the source."""
-    num_rows = np.asarray(setting.num_rows)
-    return sum(
-        float(level.slope_at(num_rows))
-        for level, is_source in zip(
-            setting.model.levels, _are_sources(setting.profile), strict=True
-        )
-        if is_source
-    )
+    levels = compress(setting.model.levels, _are_sources(setting.profile))
+    return sum(float(level.slope_at(np.asarray(setting.num_rows))) for level in levels)
 
 
 def _state_row_s(setting: WindowSetting, measured_s: float | None) -> float:
@@ -285,12 +272,12 @@ def assumptions(profile: JobProfile) -> Iterator[str]:
     >>> assumptions.__name__
     'assumptions'
     """
-    expected, lowest, highest = COPIES_SHARE_RATIO.value
+    expected, lowest, highest = sharing.COPIES_SHARE_RATIO.value
     yield f"copies take {expected:.0%} of the time per row ({lowest:.0%} to {highest:.0%})"
     if profile.state is None or profile.state.updated_row_s is None:
         yield "the time of a state row, from 0 to all that a row costs in the last stage"
     yield (
-        f"fused: {RAW_SHUFFLE_S.value * 1e6:.1f} us a shuffled row and slot; log: "
-        f"{format_duration(LOG_BATCH_S.value)} a batch, {format_duration(LOG_READ_S.value)} where "
-        "windows are due (each half to twice)"
+        f"fused: {sharing.RAW_SHUFFLE_S.value * 1e6:.1f} us a shuffled row and slot; log: "
+        f"{format_duration(sharing.LOG_BATCH_S.value)} a batch, "
+        f"{format_duration(sharing.LOG_READ_S.value)} where windows are due (each half to twice)"
     )

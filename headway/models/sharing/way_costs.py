@@ -8,22 +8,15 @@ from typing import get_args
 
 from headway.domain.sharing import WindowsHow
 from headway.domain.window_set import WindowSet, WindowSpec
+from headway.models.sharing import gain
 from headway.models.sharing.consolidation import MergePlan, steady_horizon_ms
-from headway.models.sharing.gain import (
-    BatchKeys,
-    BatchTime,
-    UnitCosts,
-    closing_share,
-    direct_state_writes,
-    shared_state_time,
-)
 from headway.models.sharing.profiled_windows import WindowSetting, cost_cases
 from headway.units import ms_to_s
 
 
 def batch_change(
-    how: WindowsHow, setting: WindowSetting, costs: UnitCosts, merges: MergePlan
-) -> BatchTime:
+    how: WindowsHow, setting: WindowSetting, costs: gain.UnitCosts, merges: MergePlan
+) -> gain.BatchTime:
     r"""Batch time of a way less that of the direct query, below 0 if it takes less time. [s]
 
     ``merges`` are the pieces from which a log merges windows.
@@ -39,7 +32,7 @@ def batch_change(
     keys, windows = setting.keys, setting.windows
     if how == "direct":
         return 0.0, 0.0
-    before_s = costs.state_row_s * direct_state_writes(keys, windows)
+    before_s = costs.state_row_s * gain.direct_state_writes(keys, windows)
     copies_s = costs.copy_s * (windows.num_copies - 1.0) * setting.num_rows
     if how == "log":
         written = keys.batch_keys * (1.0 + keys.batch_s / ms_to_s(windows.pane_ms))
@@ -52,9 +45,9 @@ def batch_change(
         return every_s, costs.log_read_s * jobs + costs.log_row_s * rows
     spared_s = copies_s + before_s
     if how == "panes":
-        every_s, closing_s = shared_state_time(costs, keys, windows, row_s=costs.state_row_s)
+        every_s, closing_s = gain.shared_state_time(costs, keys, windows, row_s=costs.state_row_s)
         return costs.second_stage_s + every_s - spared_s, closing_s
-    every_s, closing_s = shared_state_time(costs, keys, windows, row_s=costs.closing_s)
+    every_s, closing_s = gain.shared_state_time(costs, keys, windows, row_s=costs.closing_s)
     combined = min(setting.num_rows, keys.batch_keys * windows.num_copies)
     raw_s = costs.raw_shuffle_s * (setting.num_rows - combined)
     return costs.second_state_s + raw_s + every_s - spared_s, closing_s
@@ -68,7 +61,7 @@ def ways_of(setting: WindowSetting) -> tuple[WindowsHow, ...]:
     return ("direct", "log") if setting.is_update else get_args(WindowsHow)
 
 
-def due_work(merges: MergePlan, keys: BatchKeys) -> tuple[float, float]:
+def due_work(merges: MergePlan, keys: gain.BatchKeys) -> tuple[float, float]:
     """Mean jobs of a log in a batch that closes panes, and rows of partial windows in them.
 
     The `J` and `Q + Q_w` of (H8), over a steady horizon. One job emits the windows, and one more
@@ -76,11 +69,11 @@ def due_work(merges: MergePlan, keys: BatchKeys) -> tuple[float, float]:
 
     >>> windows = WindowSet.parse(["60s every 5s"])
     >>> plan = MergePlan(windows=windows, pane_ms=windows.pane_ms)
-    >>> due_work(plan, BatchKeys(batch_keys=1000.0, pane_keys=1000.0, batch_s=1.0))
+    >>> due_work(plan, gain.BatchKeys(batch_keys=1000.0, pane_keys=1000.0, batch_s=1.0))
     (1.0, 12000.0)
     """
     panes = max(keys.batch_s / ms_to_s(merges.pane_ms), 1.0)
-    share = closing_share(keys.batch_s, merges.windows)
+    share = gain.closing_share(keys.batch_s, merges.windows)
     num_merged, kept_specs = _merged_and_kept(merges)
     num_kept = sum(merges.pane_ms / spec.slide_ms for spec in kept_specs)
     jobs = 1.0 + sum(min(keys.batch_s / ms_to_s(spec.slide_ms), 1.0) for spec in kept_specs) / share

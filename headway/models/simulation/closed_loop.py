@@ -9,13 +9,7 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from headway.assumptions.live import (
-    FIRST_BATCHES,
-    FIRST_BATCHES_RATIO,
-    REMOVAL_PAUSE_S,
-    RESTART_PAUSE_S,
-)
-from headway.assumptions.predictions import POLLING_DELAY_S, USUAL_PERSISTENCE_RATIO
+from headway.assumptions import live, predictions
 from headway.domain.live import ExecutorStep
 from headway.models.arrays import Array
 from headway.models.simulation.loop_run import LoopRun
@@ -33,30 +27,18 @@ class Sight(NamedTuple):
     """What a policy can observe at a time; sums count from the start of the trace."""
 
     at_s: float
-    executors: int
-    """Requested executors."""
-    num_pending: int
-    """Requested executors that are not yet available."""
-    asked_s: float
-    """When the source was last queried for its offsets. [s]"""
-    asked_rows: float
-    """Rows that had arrived at that time. [rows]"""
-    arrived_rows: float
-    """Rows that have arrived by now, known only to a source with metrics of its own. [rows]"""
-    processed_rows: float
-    """Processed rows; those of a running batch in proportion to its time. [rows]"""
-    backlog_rows: float
-    """Rows that the last started batch has left. [rows]"""
-    busy_s: float
-    """Time during which a batch ran. [s]"""
-    cpu_s: float
-    """Core seconds that tasks used. [s]"""
-    core_s: float
-    """Core seconds that executors had. [s]"""
-    silent_s: float
-    """How long the current batch has been running; 0 between batches. [s]"""
-    batch: tuple[float, float, float] | None
-    """Rows, duration and late rows of the batch that has just ended. [rows, s, rows]"""
+    executors: int  # Requested executors.
+    num_pending: int  # Requested executors that are not yet available.
+    asked_s: float  # When the source was last queried for its offsets. [s]
+    asked_rows: float  # Rows that had arrived at that time. [rows]
+    arrived_rows: float  # By now; known only to a source with metrics of its own. [rows]
+    processed_rows: float  # Those of a running batch in proportion to its time. [rows]
+    backlog_rows: float  # Rows that the last started batch has left. [rows]
+    busy_s: float  # Time during which a batch ran. [s]
+    cpu_s: float  # Core seconds that tasks used. [s]
+    core_s: float  # Core seconds that executors had. [s]
+    silent_s: float  # How long the current batch has been running; 0 between batches. [s]
+    batch: tuple[float, float, float] | None  # That has just ended: its rows, time [s], late rows.
 
 
 class Policy(Protocol):
@@ -78,10 +60,8 @@ class Policy(Protocol):
 class LoopJob:
     """The query and its cluster."""
 
-    duration: Mapping[int, Costs]
-    """Batch duration by number of executors. [s]"""
-    cpu: Costs
-    """Core seconds of the tasks of a batch. [s]"""
+    duration: Mapping[int, Costs]  # Batch duration by number of executors. [s]
+    cpu: Costs  # Core seconds of the tasks of a batch. [s]
     cores_per_executor: int
     trigger_s: float
     limit_s: float
@@ -90,8 +70,8 @@ class LoopJob:
     max_rows_per_trigger: float = math.inf
     dispersion: float = 1.0
     provisioning_s: tuple[float, float] = (20.0, 60.0)
-    removal_pause_s: float = REMOVAL_PAUSE_S.value
-    restart_pause_s: float = RESTART_PAUSE_S.value
+    removal_pause_s: float = live.REMOVAL_PAUSE_S.value
+    restart_pause_s: float = live.RESTART_PAUSE_S.value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,12 +129,7 @@ class _Loop:
         random = np.random.default_rng(seed)
         self.job, self.trace, self.policy = job, trace, policy
         self.arrivals = CumulativeRows.drawn(
-            np.asarray(trace.edges_s, dtype=np.float64),
-            np.asarray(trace.rates_per_s, dtype=np.float64),
-            job.trigger_s,
-            job.dispersion,
-            1,
-            random,
+            trace.edges_s, trace.rates_per_s, job.trigger_s, job.dispersion, 1, random
         )
         self.rows: list[float] = self.arrivals.rows[:, 0].tolist()
         self.first_s, self.end_s = float(trace.edges_s[0]), float(trace.edges_s[-1])
@@ -186,7 +161,7 @@ class _Loop:
             self.asked_s, self.asked_rows = start, self.taken + waiting
             self.backlog = waiting - rows
             if rows <= 0.0:
-                polled_s = start + POLLING_DELAY_S.value
+                polled_s = start + predictions.POLLING_DELAY_S.value
                 start = polled_s if self.trigger_s == 0.0 else self._grid_after(start)
                 continue
             duration = cost * self._slowed(_mean_s(job.duration[self.alive], rows))
@@ -295,12 +270,10 @@ class _Loop:
 
     def _executors_come(self, moment: float) -> None:
         self._count_cores(moment)
-        if not self.pending:
-            return
         still_pending = [available_s for available_s in self.pending if available_s > moment]
         if len(still_pending) < len(self.pending):
             self.alive += len(self.pending) - len(still_pending)
-            self.young_batches = FIRST_BATCHES.value
+            self.young_batches = live.FIRST_BATCHES.value
             self.pending = still_pending
 
     def _count_cores(self, moment: float) -> None:
@@ -313,7 +286,7 @@ class _Loop:
         if self.young_batches == 0:
             return mean_s
         self.young_batches -= 1
-        return FIRST_BATCHES_RATIO.value * mean_s
+        return live.FIRST_BATCHES_RATIO.value * mean_s
 
     def _bill(self, moment: float) -> None:
         self.billed_s += self.asked * (moment - self.billed_until_s)
@@ -330,10 +303,7 @@ class _Loop:
         return low + (position - cell) * (self.rows[cell + 1] - low)
 
     def _after_outages(self, start: float) -> float:
-        for begin, finish in self.trace.outages_s:
-            if begin <= start < finish:
-                return finish
-        return start
+        return next((end for begin, end in self.trace.outages_s if begin <= start < end), start)
 
     def _grid_after(self, moment: float) -> float:
         trigger_s = self.trigger_s
@@ -353,7 +323,7 @@ def _noise(noise: BatchNoise, random: np.random.Generator) -> Iterator[float]:
     slow_sd = math.sqrt(noise.autocorrelation) * noise.batch_ratio
     run_factor = math.exp(noise.run_to_run_ratio * float(random.standard_normal()))
     half_variance = 0.5 * (fresh_sd**2 + slow_sd**2)
-    keeps = USUAL_PERSISTENCE_RATIO.value
+    keeps = predictions.USUAL_PERSISTENCE_RATIO.value
     renews, slow = math.sqrt(1.0 - keeps**2), float(random.standard_normal())
     while True:
         for fresh, new in random.standard_normal((_DRAWN_AT_ONCE, 2)).tolist():

@@ -11,7 +11,7 @@ import numpy as np
 
 from headway.domain.ordered import OrderedPipeline, Scheduler
 from headway.models.arrays import Array
-from headway.models.ordered.allocation import pipelined_allocation, source_work_s
+from headway.models.ordered.chain import pipelined_allocation, source_work_s
 
 _POLLS_PER_SLICE = 20.0  # how often idle workers look again
 _SLICES_PER_WINDOW = 100.0
@@ -52,8 +52,7 @@ def simulate_scheduler(
     ----------
     pipeline : OrderedPipeline, a source without a rate never runs dry
     most_workers : (k,) sequence, > 0, workers that each operator can use
-    num_tuples : int, >= 1000
-        Tuples of the source that the pipeline could process in the simulated time.
+    num_tuples : int, >= 1000, of the source, that could be processed in the simulated time
 
     **(S10)** A free worker requests an operator that has input and fewer workers than it can use,
     takes a slice of its input, and passes on the outputs at the end of the slice, in order. Slices
@@ -75,10 +74,7 @@ def simulate_scheduler(
     """
     if num_tuples < 1000:
         raise ValueError("need num_tuples >= 1000")
-    work = source_work_s(
-        [operator.cost_s for operator in pipeline.operators],
-        [operator.selectivity_ratio for operator in pipeline.operators],
-    )
+    work = source_work_s(pipeline)
     best = pipelined_allocation(work, most_workers, pipeline.num_workers).throughput_per_s
     length_s = num_tuples / min(best, pipeline.rate_per_s or np.inf)
     slices = _Slices(pipeline, scheduler, np.asarray(most_workers, dtype=np.float64))

@@ -23,14 +23,10 @@ class PipelineTrace:
     ``phase_s`` and ``window_latency_s`` are ``inf`` for what had not ended with the simulation.
     """
 
-    phase_s: Array
-    """Time in each of the 12 phases, (12, rows), of rows sampled evenly from all input. [s]"""
-    window_latency_s: Array
-    """End of each window to end of finalizing, for keys sampled evenly; empty if none. [s]"""
-    map_busy: float
-    """Share of the time that mappers were working, including slowdown. [-]"""
-    reduce_busy: float
-    """The same for reducers, including finalizing. [-]"""
+    phase_s: Array  # In each of the 12 phases, (12, rows), of rows sampled evenly. [s]
+    window_latency_s: Array  # From its end, for keys sampled evenly; empty if none. [s]
+    map_busy: float  # Share of the time that mappers were working, including slowdown. [-]
+    reduce_busy: float  # The same for reducers, including finalizing. [-]
 
     @property
     def latency_s(self) -> Array:

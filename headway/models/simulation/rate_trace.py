@@ -22,18 +22,13 @@ class RateTraceRuns:
     """Results of all batches; one entry per batch, runs one after the other."""
 
     run: Array
-    start_s: Array
-    """Start of the batch, on the clock of the trace. [s]"""
+    start_s: Array  # Start of the batch, on the clock of the trace. [s]
     duration_s: Array
     num_rows: Array
-    num_backlog_rows: Array
-    """Rows that had arrived at its start, including its own. [-]"""
-    first_arrival_s: Array
-    """Arrival of its first row. [s]"""
-    last_arrival_s: Array
-    """Arrival of its last row. [s]"""
-    commit_s: Array
-    """When its rows are visible in the sink. [s]"""
+    num_backlog_rows: Array  # Rows that had arrived at its start, including its own. [-]
+    first_arrival_s: Array  # Arrival of its first row. [s]
+    last_arrival_s: Array  # Arrival of its last row. [s]
+    commit_s: Array  # When its rows are visible in the sink. [s]
     arrivals: CumulativeRows
 
     def peak_backlog_rows(self, edges_s: Array) -> Array:

@@ -15,9 +15,10 @@ from headway.domain.ordered import OrderedPipeline, Scheduler
 from headway.domain.result import Result
 from headway.errors import InputError, argument
 from headway.limits import MOST_CORES
-from headway.models.ordered.allocation import Allocation, WholeAllocation
 from headway.models.ordered.chain import (
+    Allocation,
     OperatorLatency,
+    WholeAllocation,
     most_workers,
     on_spark,
     operator_latency,

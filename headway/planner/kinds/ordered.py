@@ -25,9 +25,13 @@ from headway.errors import InputError, argument
 from headway.limits import MOST_PARTITIONS
 from headway.models.arrays import Array
 from headway.models.job.setting import duration_model, settled_batch_rows
-from headway.models.ordered.allocation import water_filled_slots
-from headway.models.ordered.known_keys import KeyedStage
-from headway.models.ordered.placement import first_bucket_ids, placed_keys, skewed_stage_s
+from headway.models.ordered.chain import water_filled_slots
+from headway.models.ordered.placement import (
+    KeyedStage,
+    first_bucket_ids,
+    placed_keys,
+    skewed_stage_s,
+)
 from headway.models.stages.skew import KeyShares, combined_rows, random_partition_loads
 from headway.models.stages.spark_hash import KeyKind, spark_hash, spark_xxhash64
 
@@ -229,15 +233,7 @@ def _recorded_loads(share: float, partitions: int, num_slots: int) -> Array:
 
 def _choice(stage: StageProfile, num_slots: int, rows: float, loads: Array) -> PartitionChoice:
     """Times of a stage from the loads of its partitions in drawn batches (K10)."""
-    time_s = skewed_stage_s(
-        loads,
-        num_slots,
-        batch_rows=rows,
-        task_fixed_s=stage.task_fixed_s,
-        task_per_row_s=stage.task_per_row_s,
-        task_noise_ratio=stage.task_noise_ratio,
-        seed=_SEED,
-    )
+    time_s = skewed_stage_s(stage, loads, num_slots, batch_rows=rows, seed=_SEED)
     return PartitionChoice(
         shuffle_partitions=loads.shape[1],
         largest_share=float(loads.max(axis=1).mean()),

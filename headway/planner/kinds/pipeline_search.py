@@ -107,9 +107,9 @@ def plan_rounds(questions: tuple[PipelineQuestion, ...]) -> RoundsPlan:
     if len(questions) > 1:
         lowest_s = [_lowest(question)[1] for question in questions]
         if np.all(np.isfinite(lowest_s)):
-            limits_s = split_limit_s(questions[0].target.limit_s, tuple(lowest_s))
+            limits_s = split_limit_s(questions[0].target.limit_s, lowest_s)
             questions = tuple(
-                question.with_limit(float(limit_s))
+                question.with_limit(limit_s)
                 for question, limit_s in zip(questions, limits_s, strict=True)
             )
     rounds = tuple(plan_pipeline(question) for question in questions)

@@ -22,9 +22,10 @@ from headway.models.pipeline.parameters import (
     PipelineJob,
     PipelineNodes,
     PipelineSetting,
+    ReducerState,
     pipeline_loads,
+    two_group_update,
 )
-from headway.models.pipeline.state import ReducerState, two_group_update
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -119,7 +119,6 @@ def latency_at(
     return real_time_latency(
         rate_per_s,
         stages,
-        num_slots=setting.num_slots,
         trigger_s=setting.batch_length_s,
         gap_s=gap_ratio * gap_of(profile),
         flush_s=_flush_s(profile, stages, rate_per_s),

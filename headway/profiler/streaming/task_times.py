@@ -17,8 +17,14 @@ from headway.assumptions import fits
 from headway.domain import Z90, StageProfile
 from headway.limits import MOST_SPREAD_RATIO
 from headway.models.arrays import Array
-from headway.models.estimation.fixed_time import Estimate, combined, usual_fixed_time, within
-from headway.models.estimation.task_times import task_spread_ratio, time_without_rows
+from headway.models.estimation.task_times import (
+    Estimate,
+    combined,
+    task_spread_ratio,
+    time_without_rows,
+    usual_fixed_time,
+    within,
+)
 from headway.profiler.streaming.batch_sizes import weighted_mean
 from headway.profiler.streaming.stage_runs import StageRuns
 from headway.profiler.streaming.times_at_age import StageTimes

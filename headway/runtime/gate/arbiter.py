@@ -74,7 +74,7 @@ class Gate(contextlib.AbstractContextManager["Gate"]):
         self._hub: Any = clock.new_hub(spark, heartbeat_within_s)
         self._ahead = Ahead(self._hub)
         self._log = DecisionLog(decisions)
-        self._memory = MemoryReading(used_bytes=0.0, limit_bytes=memory_limit_bytes or math.inf)
+        self._memory = MemoryReading(limit_bytes=memory_limit_bytes or math.inf)
         self._members: dict[str, Member] = {}
         self._numbered: dict[int, Member] = {}
         self._numbers = itertools.count(1)

@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager
 from headway.domain import Policy
 from headway.errors import InputError
 from headway.formats.event_lines import tell_event
-from headway.models.simulation.batch_parts import QueryWork
+from headway.models.simulation.gate import QueryWork
 from headway.runtime.gate.member import Member
 from headway.runtime.gate.works import TaskTime, best_offsets_s, usual_at_once
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from headway.assumptions.turns import LEARNED_NOISE_RATIO
 from headway.models.scheduling.stagger import num_at_once, stagger_offsets_s
-from headway.models.simulation.batch_parts import QueryWork
+from headway.models.simulation.gate import QueryWork
 from headway.units import ms_to_s
 
 if TYPE_CHECKING:

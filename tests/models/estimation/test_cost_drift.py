@@ -16,8 +16,7 @@ from headway.models.estimation.cost_drift import (
     drift_found,
     level_error_ratio,
 )
-from headway.models.estimation.drift import Alarm
-from headway.models.estimation.shift import Shift
+from headway.models.estimation.drift import Alarm, Shift
 
 NOISE, PHI = 0.1, 0.3
 OF_RUNS = DurationNoise(

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.optimize import nnls
 
-from headway.models.estimation.nonnegative import nonnegative_least_squares
+from headway.models.estimation.regression import nonnegative_least_squares
 
 
 @pytest.mark.parametrize("num_terms", [1, 2, 3, 6])

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headway.models.arrays import Array
-from headway.models.estimation.shift import ShiftKind, shift_since
+from headway.models.estimation.drift import ShiftKind, shift_since
 from tests.models.estimation.batches import FIXED_S, PER_ROW_S, lognormal
 from tests.seeds import examples
 

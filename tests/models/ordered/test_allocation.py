@@ -7,14 +7,15 @@ import itertools
 import numpy as np
 import pytest
 
-from headway.models.ordered.allocation import (
+from headway.models.ordered.chain import (
+    on_spark,
+    pipeline_allocation,
     pipelined_allocation,
     source_work_s,
     staged_throughput_per_s,
     water_filled_slots,
 )
-from headway.models.ordered.chain import on_spark, pipeline_allocation
-from tests.models.ordered.cases import COSTS, SELECTIVITIES, most, pipeline
+from tests.models.ordered.cases import most, pipeline
 
 GOLDEN = {
     "A": ((10, 20, 15, 4), 163_265, (1.63, 3.27, 2.45, 0.65), 163_265),
@@ -26,7 +27,7 @@ GOLDEN = {
 @pytest.mark.parametrize("name", GOLDEN)
 def test_golden_values(name: str) -> None:
     work_us, throughput, workers, staged = GOLDEN[name]
-    work = source_work_s([cost * 1e-6 for cost in COSTS[name]], SELECTIVITIES[name])
+    work = source_work_s(pipeline(name))
     assert work * 1e6 == pytest.approx(work_us)
     found = pipelined_allocation(work, most(name), 8)
     assert found.throughput_per_s == pytest.approx(throughput, abs=0.5)

@@ -22,7 +22,7 @@ from headway.models.ordered.chain import (
     partition_shares,
     pipeline_allocation,
 )
-from headway.models.ordered.reordering import reordered_throughput_per_s
+from headway.models.ordered.exit_laws import reordered_throughput_per_s
 from headway.models.ordered.tuple_queues import simulate_queues
 
 SESSIONS = Operator(name="sessions", type="partitioned", cost_s=2e-5)

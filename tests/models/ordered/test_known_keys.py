@@ -9,8 +9,7 @@ import pytest
 
 from headway.domain import RowsLaw, StageProfile
 from headway.models.job.duration import coefficient_gains, level_spans
-from headway.models.ordered.known_keys import KeyedStage
-from headway.models.ordered.placement import dealt_makespan_s
+from headway.models.ordered.placement import KeyedStage, dealt_makespan_s
 from headway.models.stages.makespan import makespan_moments
 from headway.models.stages.spark_hash import spark_hash
 

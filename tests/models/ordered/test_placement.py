@@ -7,6 +7,7 @@ import itertools
 import numpy as np
 import pytest
 
+from headway.domain import RowsLaw, StageProfile
 from headway.models.arrays import Array
 from headway.models.ordered.placement import (
     dealt_makespan_s,
@@ -59,12 +60,21 @@ def test_makespan_in_order_against_a_clock() -> None:
             assert made == pytest.approx(max(free))
 
 
+SUMS = StageProfile(
+    name="sums",
+    level=1,
+    tasks_rule="shuffle",
+    rows=RowsLaw(scale=1.0, exponent=1.0),
+    task_fixed_s=0.03,
+    task_per_row_s=2e-5,
+    task_noise_ratio=0.0,
+    separation="batches",
+)
+
+
 def stage(loads: Array) -> Array:
     """200k rows at 20 us, 30 ms a task, 16 slots."""
-    return skewed_stage_s(
-        loads, 16, batch_rows=2e5, task_fixed_s=0.03, task_per_row_s=2e-5, task_noise_ratio=0.0,
-        seed=1,
-    )  # fmt: skip
+    return skewed_stage_s(SUMS, loads, 16, batch_rows=2e5, seed=1)
 
 
 @pytest.mark.parametrize(

@@ -10,13 +10,13 @@ from numpy.typing import NDArray
 
 from headway.domain.ordered import QueueScheme
 from headway.models.arrays import Array
-from headway.models.ordered.queues import (
+from headway.models.ordered.exit_laws import (
+    ServiceLaw,
     hybrid_exit_law,
     is_hybrid_law_in_range,
     partitioned_exit_law,
     skewed_workers,
 )
-from headway.models.ordered.service import ServiceLaw
 from headway.models.ordered.tuple_queues import QueueRun, simulate_queues
 from tests.oracles.closed_forms import gaussian_shares
 

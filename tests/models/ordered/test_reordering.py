@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 from headway.domain.ordered import Reordering, ReorderScheme
-from headway.models.ordered.reordering import (
+from headway.models.ordered.exit_laws import (
+    ServiceLaw,
     ordered_exit_law,
     reordered_throughput_per_s,
     saturated_latency_s,
     tuple_cost_s,
 )
-from headway.models.ordered.service import ServiceLaw
 from tests.oracles.ordered_reordering import simulate_reordering
 
 NON_BLOCKING: ReorderScheme = "non-blocking"

@@ -118,11 +118,11 @@ def test_rounds_in_series() -> None:
 
 def test_a_split_limit_asks_for_more_than_the_whole_needs() -> None:
     rounds = (law(1.0, 0.8, 0.1, 0.05), law(2.0, 0.0, 1.2, 0.1))
-    alone = tuple(one.quantile_s(0.99) for one in rounds)
+    alone = [float(one.quantile_s(0.99)) for one in rounds]
     limits = split_limit_s(4.0, alone)
-    assert sum(float(limit) for limit in limits) == pytest.approx(4.0)
-    assert float(limits[0] / alone[0]) == pytest.approx(float(limits[1] / alone[1]))
-    assert float(in_series(rounds).quantile_s(0.99)) < float(sum(alone))
+    assert sum(limits) == pytest.approx(4.0)
+    assert limits[0] / alone[0] == pytest.approx(limits[1] / alone[1])
+    assert float(in_series(rounds).quantile_s(0.99)) < sum(alone)
 
 
 def test_refusals() -> None:

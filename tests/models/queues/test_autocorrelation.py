@@ -9,17 +9,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headway.models.queues.autocorrelation import autocorrelated_service_wait
-from headway.models.queues.lattice import (
+from headway.models.queues.queueing import WaitMoments
+from headway.models.queues.random_walk import (
+    lognormal_third_central_s3,
+    positive_parts,
+    queue_increment,
+    shifted_gamma_wait,
+)
+from headway.models.queues.times import (
     LatticeLaw,
     on_step,
     smooth_quantile_s,
     uniform_law,
     zero_or_gamma_law,
 )
-from headway.models.queues.positive_parts import positive_parts
-from headway.models.queues.queue_increments import lognormal_third_central_s3, queue_increment
-from headway.models.queues.queueing import WaitMoments
-from headway.models.queues.random_walk import shifted_gamma_wait
 from tests.oracles.queue import correlated_lognormal_s, simulate_queue
 from tests.seeds import examples
 

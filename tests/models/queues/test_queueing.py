@@ -9,17 +9,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headway.models.queues.queue_increments import (
-    gamma_third_central_s3,
-    lognormal_third_central_s3,
-    queue_increment,
-    wait_decay_per_s,
-)
 from headway.models.queues.queueing import (
     WaitMoments,
     gamma_wait_quantile_s,
     pollaczek_khinchine_wait,
     qna_wait,
+)
+from headway.models.queues.random_walk import (
+    gamma_third_central_s3,
+    lognormal_third_central_s3,
+    queue_increment,
+    wait_decay_per_s,
 )
 
 utilizations = st.floats(0.01, 0.999)

@@ -12,14 +12,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headway.models.arrays import Numeric
-from headway.models.queues.queue_increments import (
+from headway.models.queues.queueing import WaitMoments, pollaczek_khinchine_wait
+from headway.models.queues.random_walk import (
     Increment,
     gamma_third_central_s3,
     lognormal_third_central_s3,
     queue_increment,
+    shifted_gamma_wait,
 )
-from headway.models.queues.queueing import WaitMoments, pollaczek_khinchine_wait
-from headway.models.queues.random_walk import shifted_gamma_wait
 
 # The simulated means of the design study: clocked arrivals of period 1, lognormal service.
 SIMULATED_MEANS = {

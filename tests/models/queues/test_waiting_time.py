@@ -9,16 +9,18 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from headway.models.queues.lattice import (
+from headway.models.queues.queueing import pollaczek_khinchine_wait
+from headway.models.queues.times import (
     LatticeLaw,
     LatticeTooLongError,
+    QueueTime,
+    constant_time,
+    gamma_time,
     lattice_law,
     lattice_sample,
+    lognormal_time,
 )
-from headway.models.queues.queueing import pollaczek_khinchine_wait
-from headway.models.queues.times import QueueTime, constant_time, gamma_time, lognormal_time
-from headway.models.queues.wait import queue_wait
-from headway.models.queues.waiting_time import lattice_wait
+from headway.models.queues.wait import lattice_wait, queue_wait
 from tests.oracles.queue import QueueTrace, correlated_lognormal_s, observed_time, simulate_queue
 from tests.oracles.wait_range import WaitMethod, method_of, out_of_range
 from tests.seeds import examples

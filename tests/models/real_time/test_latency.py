@@ -21,7 +21,6 @@ from tests.oracles.real_time import PlayedStage, simulate_real_time
 from tests.seeds import examples
 
 LEVELS = np.array([0.5, 0.95, 0.99])
-SLOTS = 10_000
 
 
 def simulated(
@@ -51,7 +50,7 @@ def stage(num_tasks: int, row_s: float, row_cv: float = 1.0, share: float | None
 
 def test_stateless_query_is_a_row_of_poisson_queues() -> None:
     source = [stage(8, 2e-4)]
-    latency = real_time_latency(20_000.0, source, num_slots=8)
+    latency = real_time_latency(20_000.0, source)
     rows = simulated(20_000.0, source, 400_000)
     exact = pollaczek_khinchine_wait(1.0 / 2500.0, 2e-4, 2.0 * 2e-4**2, 8.0 * 2e-4**3)
     assert latency.mean_s == pytest.approx(float(exact.mean_s) + 2e-4)
@@ -62,7 +61,7 @@ def test_stateless_query_is_a_row_of_poisson_queues() -> None:
 @pytest.mark.parametrize(("num_tasks", "row_s"), [(20, 5e-4), (8, 2.8e-4), (40, 1e-3)])
 def test_a_stateful_query_against_simulation(num_tasks: int, row_s: float) -> None:
     stages = [stage(8, 2e-4), stage(num_tasks, row_s)]
-    latency = real_time_latency(20_000.0, stages, num_slots=SLOTS, trigger_s=2.0)
+    latency = real_time_latency(20_000.0, stages, trigger_s=2.0)
     rows = simulated(20_000.0, stages, 300_000)
     assert latency.mean_s == pytest.approx(rows.mean(), rel=0.02)
     assert latency.quantile_s(LEVELS) == pytest.approx(np.quantile(rows, LEVELS), rel=0.04)
@@ -71,7 +70,7 @@ def test_a_stateful_query_against_simulation(num_tasks: int, row_s: float) -> No
 
 def test_three_stages_against_simulation() -> None:
     stages = [stage(4, 1e-4), stage(8, 3e-4), stage(8, 3e-4)]
-    latency = real_time_latency(16_000.0, stages, num_slots=20, trigger_s=2.0)
+    latency = real_time_latency(16_000.0, stages, trigger_s=2.0)
     rows = simulated(16_000.0, stages, 300_000)
     assert latency.mean_s == pytest.approx(rows.mean(), rel=0.02)
     assert latency.quantile_s(LEVELS) == pytest.approx(np.quantile(rows, LEVELS), rel=0.04)
@@ -80,7 +79,7 @@ def test_three_stages_against_simulation() -> None:
 
 def test_skewed_partitions() -> None:
     stages = [stage(8, 1e-4, 1.0, 0.4), stage(20, 4e-4, 1.0, 0.2)]
-    latency = real_time_latency(10_000.0, stages, num_slots=28, trigger_s=2.0)
+    latency = real_time_latency(10_000.0, stages, trigger_s=2.0)
     rows = simulated(10_000.0, stages, 300_000)
     assert latency.utilization_ratio == pytest.approx((0.4, 0.8))
     assert latency.mean_s == pytest.approx(rows.mean(), rel=0.03)
@@ -90,7 +89,7 @@ def test_skewed_partitions() -> None:
 def test_gaps_between_batches() -> None:
     stages = [stage(4, 5e-4)]
     setting = {"trigger_s": 9.0, "gap_s": 1.0, "flush_s": 0.0}
-    latency = real_time_latency(4000.0, stages, num_slots=4, **setting)
+    latency = real_time_latency(4000.0, stages, **setting)
     rows = simulated(4000.0, stages, 800_000, **setting)
     assert gap_probability(0.5, 9.0, 1.0) == pytest.approx(0.2)
     assert latency.gap_mean_s == pytest.approx(0.1)
@@ -101,7 +100,7 @@ def test_gaps_between_batches() -> None:
 
 def test_rows_sent_one_by_one() -> None:
     stages = [stage(8, 2e-4), stage(8, 2e-4)]
-    latency = real_time_latency(20_000.0, stages, num_slots=16, flush_s=0.0)
+    latency = real_time_latency(20_000.0, stages, flush_s=0.0)
     rows = simulated(20_000.0, stages, 400_000, flush_s=0.0)
     assert latency.mean_s == pytest.approx(rows.mean(), rel=0.05)
     assert latency.quantile_s(LEVELS) == pytest.approx(np.quantile(rows, LEVELS), rel=0.08)
@@ -131,19 +130,15 @@ def test_many_writers_of_few_rows_are_poisson() -> None:
     assert float(many.variance_s2) == pytest.approx(float(exact.variance_s2), rel=0.03)
 
 
-def test_too_few_slots_are_refused() -> None:
-    stages = [stage(8, 1e-4), stage(20, 1e-4), stage(20, 1e-4)]
-    assert required_slots(stages) == 48
-    real_time_latency(10.0, stages, num_slots=48)
-    with pytest.raises(ValueError, match="needs 48 slots"):
-        real_time_latency(10.0, stages, num_slots=47)
+def test_each_task_needs_a_slot() -> None:
+    assert required_slots([stage(8, 1e-4), stage(20, 1e-4), stage(20, 1e-4)]) == 48
 
 
 def test_latencies_are_infinite_from_the_sustainable_rate_on() -> None:
     stages = [stage(4, 1e-3), stage(2, 1e-3, 1.0, 0.8)]
     limit = sustainable_rate_per_s(stages, trigger_s=9.0, gap_s=1.0)
     assert limit == pytest.approx(0.9 / (0.8 * 1e-3))
-    setting = {"num_slots": 6, "trigger_s": 9.0, "gap_s": 1.0}
+    setting = {"trigger_s": 9.0, "gap_s": 1.0}
     assert real_time_latency(0.99 * limit, stages, **setting).is_stable  # type: ignore[arg-type]
     beyond = real_time_latency(limit, stages, **setting)  # type: ignore[arg-type]
     assert not beyond.is_stable
@@ -169,7 +164,6 @@ def test_latency_grows_with_load_and_with_the_gap(
         return real_time_latency(
             busy / 5e-5,
             stages,
-            num_slots=SLOTS,
             flush_s=flush_s,
             trigger_s=60.0,
             gap_s=gap_s,
@@ -230,17 +224,18 @@ def test_refusals() -> None:
         sustainable_rate_per_s(source, trigger_s=0.0)
     for rate, dispersion in ((0.0, 1.0), (1.0, 0.0)):
         with pytest.raises(ValueError, match="rate_per_s"):
-            real_time_latency(rate, source, num_slots=2, dispersion=dispersion)
+            real_time_latency(rate, source, dispersion=dispersion)
     with pytest.raises(ValueError, match=r"0\.\.1"):
         gap_probability(1.0, 1.0, 0.0)
     with pytest.raises(ValueError, match="row_bytes"):
         shuffle_wait_limit_s(1.0, 0.0)
-    with pytest.raises(ValueError, match="num_writers"):
-        shuffled_wait(1.0, 0.1, 1.0, 0, 0.05)
+    for num_writers, period_s in ((0, 0.05), (1, -0.05)):
+        with pytest.raises(ValueError, match="num_writers"):
+            shuffled_wait(1.0, 0.1, 1.0, num_writers, period_s)
     with pytest.raises(ValueError, match="rate_per_s"):
         shuffled_wait(0.0, 0.1, 1.0, 1, 0.05)
     with pytest.raises(ValueError, match="strictly"):
-        real_time_latency(1.0, source, num_slots=2).quantile_s(0.0)
+        real_time_latency(1.0, source).quantile_s(0.0)
     with pytest.raises(ValueError, match="a stage"):
         simulate_real_time(1.0, [], flush_s=0.0, trigger_s=1.0, gap_s=0.0, num_rows=1, seed=1)
 
@@ -258,7 +253,7 @@ def test_latency_against_simulation_over_a_grid(
         stage(num_writers, 0.3 * num_writers / rate_per_s, cv),
         stage(num_tasks, busy * num_tasks / rate_per_s, cv),
     ]
-    latency = real_time_latency(rate_per_s, stages, num_slots=SLOTS, trigger_s=1.0)
+    latency = real_time_latency(rate_per_s, stages, trigger_s=1.0)
     rows = simulated(rate_per_s, stages, 1_500_000, trigger_s=1.0)
     assert latency.mean_s == pytest.approx(rows.mean(), rel=0.06)
     assert latency.quantile_s(LEVELS) == pytest.approx(np.quantile(rows, LEVELS), rel=0.11)

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from headway.domain.ordered import Operator, OrderedPipeline, Scheduler
-from headway.models.ordered.allocation import pipelined_allocation, source_work_s
+from headway.models.ordered.chain import pipelined_allocation, source_work_s
 from headway.models.simulation.ordered_schedulers import SchedulerRun, _Slices, simulate_scheduler
-from tests.models.ordered.cases import COSTS, SELECTIVITIES, most, pipeline
+from tests.models.ordered.cases import most, pipeline
 from tests.oracles.ordered_slices import PlainSlices
 from tests.seeds import first_of
 
@@ -67,7 +67,7 @@ def test_all_carry_nine_tenths_with_short_queues(name: str, scheduler: Scheduler
     found = run(name, scheduler, rate_per_s=rate_per_s)
     assert found.throughput_per_s == pytest.approx(rate_per_s, rel=0.02)
     assert found.p99_s < 0.05
-    work = source_work_s([cost * 1e-6 for cost in COSTS[name]], SELECTIVITIES[name])
+    work = source_work_s(pipeline(name))
     expected = pipelined_allocation(work, most(name), 8)
     share = rate_per_s / expected.throughput_per_s
     assert found.busy_workers == pytest.approx(expected.workers * share, rel=0.05)
@@ -105,9 +105,7 @@ def test_every_slice_is_that_of_the_plain_loop(scheduler: Scheduler, seed: int) 
     )  # fmt: skip
     workers = int(random.integers(1, 20))
     most_workers = random.choice([np.inf, 1.0, 1.7, 4.0], number)
-    work = source_work_s(
-        [one.cost_s for one in operators], [one.selectivity_ratio for one in operators]
-    )
+    work = source_work_s(OrderedPipeline(num_workers=workers, operators=operators))
     best = pipelined_allocation(work, most_workers, workers).throughput_per_s
     for share in (None, 0.3, 0.9, 1.2):
         chain = OrderedPipeline(

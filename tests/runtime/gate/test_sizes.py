@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from headway.domain import Policy, ScheduledQuery
-from headway.models.simulation.batch_parts import QueryWork
+from headway.models.simulation.gate import QueryWork
 from headway.runtime.gate.member import Member
 from headway.runtime.gate.sizes import Sizes
 from headway.runtime.gate.works import learned_work
