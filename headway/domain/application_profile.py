@@ -9,7 +9,7 @@ from typing import ClassVar, Literal
 from headway.domain.argument import JobKind
 from headway.domain.checks import require_count, require_not_negative
 from headway.domain.configuration import Cluster
-from headway.domain.declared import Declarable, DeclaredWork
+from headway.domain.declared import DeclaredWork, Provenance
 from headway.domain.profile import APPLICATION_PROFILE_SCHEMA, Application
 from headway.domain.recorded import Coverage, MemoryProfile
 from headway.domain.result import Result
@@ -162,7 +162,7 @@ class DStreamsProfile:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class ApplicationProfile(Declarable, Result):
+class ApplicationProfile(Result):
     """Everything that is known of one batch or DStreams application.
 
     Its own program keeps a batch application running, and the clock of DStreams the other kind.
@@ -227,6 +227,10 @@ class ApplicationProfile(Declarable, Result):
     @property
     def job_kind(self) -> JobKind:
         return JobKind.DSTREAMS if self.kind == "dstreams" else JobKind.ENDING
+
+    @property
+    def provenance(self) -> Provenance:
+        return "measured" if self.declared is None else "declared"
 
     @property
     def applications(self) -> tuple[Application, ...]:

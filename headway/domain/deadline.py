@@ -8,7 +8,7 @@ from typing import ClassVar, Literal, TypeAlias
 
 from headway.domain.backlog import PlannedBacklog
 from headway.domain.configuration import TaskCores, check_task_cores
-from headway.domain.declared import Declarable, DeclaredWork
+from headway.domain.declared import DeclaredWork, Provenance
 from headway.domain.finding import Finding
 from headway.domain.node_type import NodeType
 from headway.domain.plan import Change, StreamAnswer
@@ -35,7 +35,7 @@ class DeadlinePoint:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class DeadlinePlan(Declarable, Result):
+class DeadlinePlan(Result):
     """The fewest nodes, or the lowest cost, with which a job that ends meets its deadline.
 
     If it is not ``feasible``, the deadline cannot be met, and ``nodes`` take the shortest run.
@@ -112,6 +112,10 @@ class DeadlinePlan(Declarable, Result):
     @property
     def cost(self) -> float | None:
         return self.run.cost_per_run
+
+    @property
+    def provenance(self) -> Provenance:
+        return "measured" if self.declared is None else "declared"
 
     def most_s(self, promise: AnyPromise) -> float:
         """Run time at the planned confidence [s]; it is known for a deadline only."""

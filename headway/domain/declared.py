@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 from headway.domain.configuration import Configuration
 from headway.lazy_classes import dataclass
@@ -12,17 +12,6 @@ from headway.lazy_classes import dataclass
 Z90 = 1.6448536269514722
 #: Where the figures of a profile come from.
 Provenance: TypeAlias = Literal["measured", "declared"]
-
-
-class Declarable:
-    """A noun with figures that people ``declared``, or that were measured."""
-
-    __slots__ = ()
-    declared: Any
-
-    @property
-    def provenance(self) -> Provenance:
-        return "measured" if self.declared is None else "declared"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,7 +9,7 @@ from typing import ClassVar, Literal, TypeAlias
 import headway.domain.plan_parts as parts
 from headway.assumptions.planning import CONFIDENCE
 from headway.domain.configuration import Arrivals, Configuration
-from headway.domain.declared import Declarable, DeclaredCosts
+from headway.domain.declared import DeclaredCosts, Provenance
 from headway.domain.finding import Finding
 from headway.domain.later import made_when_asked
 from headway.domain.node_type import NodeType, Objective
@@ -82,7 +82,7 @@ class Change:
     *("rates", "most_on_nodes", "first_advice"),
 )
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class _StreamAnswer(Declarable, Result):
+class _StreamAnswer(Result):
     """What `Plan` and `InfeasiblePlan` have in common: a setting, and what is known of it.
 
     What explains the setting is computed when it is first read.
@@ -193,6 +193,10 @@ class _StreamAnswer(Declarable, Result):
     @property
     def calibrated(self) -> bool:
         return self.prediction.calibrated
+
+    @property
+    def provenance(self) -> Provenance:
+        return "measured" if self.declared is None else "declared"
 
     def most_s(self, promise: AnyPromise) -> float:
         """Upper end of a latency [s]; the plan's own latency is at the plan's confidence."""

@@ -13,7 +13,7 @@ from headway.assumptions.predictions import USUAL_PERSISTENCE_RATIO
 from headway.domain.argument import JobKind
 from headway.domain.checks import require_not_negative, require_spread
 from headway.domain.configuration import Arrivals, Configuration, Drain
-from headway.domain.declared import Declarable, DeclaredCosts
+from headway.domain.declared import DeclaredCosts, Provenance
 from headway.domain.growth import DurationGrowth, SlowGrowth, WarmUp
 from headway.domain.result import Result
 from headway.domain.stage import QueryShape, StageProfile
@@ -154,7 +154,7 @@ def is_rocksdb(state_store: str | None) -> bool:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class JobProfile(Declarable, Result):
+class JobProfile(Result):
     """Everything that prediction and planning need to know about one streaming job.
 
     A profile of figures that people ``declared`` has no observed setting. Checkpoint and source fix
@@ -207,6 +207,10 @@ class JobProfile(Declarable, Result):
         levels = [stage.level for stage in self.stages]
         if levels != sorted(levels):
             raise ValueError("the stages of a profile are listed by level, lowest first")
+
+    @property
+    def provenance(self) -> Provenance:
+        return "measured" if self.declared is None else "declared"
 
     @property
     def application(self) -> Application:

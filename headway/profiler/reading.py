@@ -67,20 +67,20 @@ def read_logs(sources: Sequence[str | Path], question: LogsQuestion) -> Iterator
             "a Spark session, master or property is for reading with Spark; leave it out, or "
             "the engine in-process"
         )
-    event_logs, unread = find_event_logs(sources)
+    found_logs = find_event_logs(sources)
     with contextlib.ExitStack() as stack:
         stack.enter_context(signals_end_the_block())
         folder = stack.enter_context(work_folder("logs"))
         on_this_machine = session is None and master.startswith("local")
         unpacked = unpack(
-            event_logs,
+            found_logs.logs,
             folder,
             limits=limits,
             on_progress=lambda done, total: tell("unpacking", done / max(total, 1)),
             stay_packed=on_this_machine,
         )
         if not unpacked.logs and not unpacked.pending:
-            raise nothing_read((*unread, *unpacked.failures))
+            raise nothing_read((*found_logs.failures, *unpacked.failures))
         needs_spark = engine == "spark" or asks_for_spark or bool(unpacked.pending)
         events_bytes = sum(piece.events_bytes for piece in pieces_of(folder))
         if engine == "in-process" or not (needs_spark or events_bytes > IN_PROCESS_BYTES):
@@ -101,7 +101,7 @@ def read_logs(sources: Sequence[str | Path], question: LogsQuestion) -> Iterator
             reader = partial(on_spark.read_on_spark, session)
         collected = collect(pieces, reader, limits)
         failures = (
-            *unread,
+            *found_logs.failures,
             *unpacked.failures,
             *(LogFailure(unpacked.logs[app].name, why) for app, why in collected.failures.items()),
         )

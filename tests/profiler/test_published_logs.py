@@ -109,11 +109,11 @@ def published(benchmarks: None, tmp_path_factory: pytest.TempPathFactory) -> Pub
     logs: list[EventLog] = []
     refused: dict[str, str] = {}
     for name in (*(str(entry["file"]) for entry in ENTRIES), *PARTS):
-        of_name, failures = find_event_logs([LOGS / name])
-        for failure in failures:
+        found = find_event_logs([LOGS / name])
+        for failure in found.failures:
             refused[name] = failure.why
-        names += [name] * len(of_name)
-        logs += of_name
+        names += [name] * len(found.logs)
+        logs += found.logs
     folder = tmp_path_factory.mktemp("published")
     unpacked = unpack(logs, folder)
     by_path = {log.name: name for name, log in zip(names, logs, strict=True)}
@@ -262,22 +262,22 @@ def test_parts_of_one_application_make_one_log(folder: str, published: Published
 
 
 def test_the_folder_of_all_logs_gives_each_log_once(tmp_path: Path) -> None:
-    logs, failures = find_event_logs([LOGS])
-    assert failures == ()
+    found = find_event_logs([LOGS])
+    assert found.failures == ()
     by_name = {
         Path(log.name).relative_to(LOGS).as_posix(): {
             Path(str(file)).relative_to(LOGS).as_posix() for file in log.files
         }
-        for log in logs
+        for log in found.logs
     }
-    assert len(by_name) == len(logs)
+    assert len(by_name) == len(found.logs)
     in_folders = {**{folder: set(parts) for folder, parts in PARTS.items()}}
     for folder in SPARK_3_5:
         in_folders[folder] = {f"{folder}/events_1_{folder.rpartition('_')[2]}"}
     parts = {part for of_folder in in_folders.values() for part in of_folder}
     alone = {entry["file"] for entry in ENTRIES if entry["file"] not in parts | STATUS_FILES}
     assert by_name == {**in_folders, **{file: {file} for file in alone}}
-    unpacked = unpack(logs, tmp_path)
+    unpacked = unpack(found.logs, tmp_path)
     assert not unpacked.pending
     assert [failure.name for failure in unpacked.failures] == [str(LOGS / NO_LOG)]
 

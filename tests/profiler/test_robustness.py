@@ -124,12 +124,12 @@ def survey_all(damaged: Sequence[Damaged], folder: Path) -> dict[str, LogSurvey]
     for number, one in enumerate(damaged):
         files.append(folder / "logs" / f"{number:05d}")
         files[-1].write_bytes(one.content)
-    logs, failures = find_event_logs(files)
-    unpacked = unpack(logs, folder / "work")
+    found = find_event_logs(files)
+    unpacked = unpack(found.logs, folder / "work")
     collected = collect(pieces_of(folder / "work"), read_in_process)
     by_name = {log.name: log for log in surveys(collected, unpacked.logs, "1.0")}
     # What could not be unpacked is said and left no survey.
-    refused = {failure.name for failure in (*failures, *unpacked.failures)}
+    refused = {failure.name for failure in (*found.failures, *unpacked.failures)}
     assert refused.isdisjoint(by_name)
     assert set(map(str, files)) == refused | set(by_name)
     return {

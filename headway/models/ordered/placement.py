@@ -11,8 +11,12 @@ from numpy.typing import NDArray
 from headway.domain import StageProfile
 from headway.lazy_classes import dataclass
 from headway.models.arrays import Array, poisson_counts
-from headway.models.stages.spark_hash import Int32Array, known_partition_loads, spark_hash
-from headway.models.stages.spark_hash64 import Int64Array
+from headway.models.stages.spark_hash import (
+    Int32Array,
+    Int64Array,
+    known_partition_loads,
+    spark_hash,
+)
 
 _MOST_TASKS_AT_ONCE = 4_000_000
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from headway.domain import Z90, EventTimeLag, Policy, QueryState, ScheduledQuery
 from headway.models.arrays import Array
-from headway.models.laws.uniform_mixture import uniform_mixture_quantile
+from headway.models.laws.distributions import uniform_mixture_quantile
 from headway.models.scheduling.order import WaitingQueries, WaitingQuery
 
 # Parts of a batch: its driver before the executors, the executors, and the driver after them.

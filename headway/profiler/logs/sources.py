@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
+from typing import NamedTuple
 
 from headway.formats.profile_file import EVENT_LOG
 from headway.profiler.logs import layouts
@@ -26,7 +27,7 @@ from headway.profiler.logs.log_codecs import is_packed
 from headway.profiler.logs.zipped import is_zip, logs_in_zip
 from headway.redaction import one_line, without_secrets
 
-__all__ = ["EventLog", "LogFailure", "find_event_logs"]
+__all__ = ["EventLog", "FoundLogs", "LogFailure", "find_event_logs"]
 
 # Files that are looked at before all others are read, and those besides logs that a folder of logs
 # may have: without any log among them, and with some.
@@ -53,10 +54,15 @@ def is_address(source: str) -> bool:
     return _ADDRESS.match(source) is not None
 
 
-def find_event_logs(
-    sources: Sequence[str | Path],
-) -> tuple[tuple[EventLog, ...], tuple[LogFailure, ...]]:
-    """The event logs of the sources, each once, and failures: why some sources have none.
+class FoundLogs(NamedTuple):
+    """The logs of sources, and why some sources have none."""
+
+    logs: tuple[EventLog, ...]
+    failures: tuple[LogFailure, ...]
+
+
+def find_event_logs(sources: Sequence[str | Path]) -> FoundLogs:
+    """The event logs of the sources, each once; a source without one is a failure.
 
     A source is a log file, one part of a rolling log, a zip of logs, a folder that contains these
     and little else, a pattern for these (``*``, ``?``, ``[...]``, ``**``); or, as a str, the
@@ -80,7 +86,7 @@ def find_event_logs(
     logs = layouts.group_into_logs(list(files.values()))
     logs += [log for of_zip in zips.values() for log in of_zip]
     logs += [log for at, log in enumerate(remote) if log not in remote[:at]]
-    return tuple(logs), tuple(dict.fromkeys(failures))
+    return FoundLogs(tuple(logs), tuple(dict.fromkeys(failures)))
 
 
 def _name_of(source: str | Path) -> str:

@@ -73,16 +73,16 @@ class GrowingLog:
         return time.time() - self._written_s < LOG_ENDED_S.value
 
     def _files(self) -> list[Path]:
-        logs, failures = find_event_logs([self.path])
-        if failures and not logs:
-            raise nothing_read(failures)
-        if len(logs) != 1:
-            names = ", ".join(log.name for log in logs[:3])
+        found_logs = find_event_logs([self.path])
+        if found_logs.failures and not found_logs.logs:
+            raise nothing_read(found_logs.failures)
+        if len(found_logs.logs) != 1:
+            names = ", ".join(log.name for log in found_logs.logs[:3])
             raise EventLogError(
-                f"{one_line(str(self.path))}: holds {len(logs)} logs ({names}); name one"
+                f"{one_line(str(self.path))}: holds {len(found_logs.logs)} logs ({names}); name one"
             )
-        files = [file for file in logs[0].files if isinstance(file, Path)]
-        if len(files) < len(logs[0].files):
+        files = [file for file in found_logs.logs[0].files if isinstance(file, Path)]
+        if len(files) < len(found_logs.logs[0].files):
             raise EventLogError(
                 f"{one_line(str(self.path))}: only local files can be followed while they grow; "
                 "name a recorder's file or a local event log"

@@ -139,8 +139,8 @@ def test_latencies_are_infinite_from_the_sustainable_rate_on() -> None:
     limit = sustainable_rate_per_s(stages, trigger_s=9.0, gap_s=1.0)
     assert limit == pytest.approx(0.9 / (0.8 * 1e-3))
     setting = {"trigger_s": 9.0, "gap_s": 1.0}
-    assert real_time_latency(0.99 * limit, stages, **setting).is_stable  # type: ignore[arg-type]
-    beyond = real_time_latency(limit, stages, **setting)  # type: ignore[arg-type]
+    assert real_time_latency(0.99 * limit, stages, **setting).is_stable
+    beyond = real_time_latency(limit, stages, **setting)
     assert not beyond.is_stable
     assert beyond.mean_s == np.inf
     assert np.all(np.isinf(beyond.quantile_s(LEVELS)))

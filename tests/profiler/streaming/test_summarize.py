@@ -702,7 +702,7 @@ def test_a_log_that_cannot_be_profiled_is_refused_in_one_line(
 def test_measured_runs_come_back(tmp_path: Path, subtests: pytest.Subtests) -> None:
     folder = GROUND_TRUTH / "sha_agg_local2"
     truths = [json.loads(line) for line in (folder / "truth.jsonl").read_text().splitlines()]
-    pipeline = Pipeline(find_event_logs([*folder.glob("eventlog_v2_*")])[0], tmp_path / "work")
+    pipeline = Pipeline(find_event_logs([*folder.glob("eventlog_v2_*")]).logs, tmp_path / "work")
     profile = pipeline.profile(0, queries=[truth["query_id"] for truth in truths])
     assert len(pipeline.profile(0, queries=[truths[1]["query_id"], "499de8bd"]).settings) == 2
     for truth, setting in zip(truths, profile.settings, strict=True):
