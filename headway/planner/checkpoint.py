@@ -15,6 +15,7 @@ from headway.domain import (
 )
 from headway.errors import InputError, argument
 from headway.planner.candidates import all_candidates
+from headway.planner.choice import chosen_setting, fills_slots
 from headway.planner.explained_setting import ExplainedSetting
 from headway.planner.fewest import fewest_nodes
 from headway.planner.noise_free import lowest_latency
@@ -80,16 +81,23 @@ def new_checkpoint_advice(planned: ExplainedSetting, nodes: int) -> Iterator[Adv
     bounded = replace(free, space=replace(free.space, max_nodes=nodes))
     # Without a fixed number, the plan has the fewest nodes already.
     fewest = fewest_nodes(bounded).nodes if is_held else nodes
-    at_nodes = all_candidates(free, (fewest or nodes,))
-    at_nodes = at_nodes.take(at_nodes.trigger_s == planned.configuration.trigger_s)
-    setting_index, best_s = lowest_latency(at_nodes)
-    partitions = counted(int(at_nodes.partitions[setting_index]), "shuffle partition")
     if fewest is not None and (fewest < nodes or planned.latency_s > question.target.limit_s):
+        best = chosen_setting(all_candidates(free, (fewest,)))
+        best_s = float(best.latency_s(question.rate_per_s)[0])
         gain = f"would need only {counted(fewest, 'node')}"
-    elif best_s < WORTHWHILE_CHECKPOINT_RATIO.value * planned.latency_s:
-        gain = f"would lower {question.target.statistic} to {format_duration(best_s)}"
     else:
-        return
+        # A shorter trigger would need no new checkpoint; fewer tasks than slots would stay.
+        at_nodes = all_candidates(free, (nodes,))
+        at_trigger = at_nodes.trigger_s == planned.configuration.trigger_s
+        best = at_nodes.take(at_trigger & fills_slots(at_nodes))
+        if not len(best):
+            return
+        setting_index, best_s = lowest_latency(best)
+        if best_s >= WORTHWHILE_CHECKPOINT_RATIO.value * planned.latency_s:
+            return
+        best = best.alone(setting_index)
+        gain = f"would lower {question.target.statistic} to {format_duration(best_s)}"
+    partitions = counted(int(best.partitions[0]), "shuffle partition")
     text = f"the checkpoint fixes {counted(pinned, 'shuffle partition')}; a new one with "
     text += f"{partitions} {gain}"
     if question.profile.application.release >= _REPARTITION_SINCE:

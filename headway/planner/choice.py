@@ -133,7 +133,7 @@ def _is_setting(settings: Candidates, setting: Candidates) -> BoolArray:
 def _most_preferred(best: Candidates) -> Candidates:
     """The setting to run, of those that meet every target by their moments."""
     question = best.question
-    for preferred in (_is_calibrated, _fills_slots, _is_calm):
+    for preferred in (_is_calibrated, fills_slots, _is_calm):
         best = _preferring(best, preferred(best))
     is_roomy = best.meets_by_moments(ROOM_RATIO.value * question.rate_per_s)
     if not is_roomy.any():
@@ -167,7 +167,8 @@ def _is_calibrated(settings: Candidates) -> BoolArray:
     return np.asarray(in_reach & on_grid)
 
 
-def _fills_slots(settings: Candidates) -> BoolArray:
+def fills_slots(settings: Candidates) -> BoolArray:
+    """Whether the stages behind exchanges have a task for every slot."""
     stages = settings.question.profile.stages
     if not any(stage.tasks_rule == "shuffle" for stage in stages):
         return np.ones(len(settings), dtype=bool)

@@ -78,7 +78,7 @@ def test_what_a_new_checkpoint_would_win_is_said(version: str, offline: bool) ->
         assert f"would need only {free.nodes} node" in advice.text
 
 
-@pytest.mark.parametrize(("checkpoint", "partitions"), [(None, 16), ("existing", 64)])
+@pytest.mark.parametrize(("checkpoint", "partitions"), [(None, 16), ("existing", 16)])
 def test_a_new_checkpoint_gains_what_its_partitions_do_and_no_shorter_trigger(
     checkpoint: Checkpoint | None, partitions: int
 ) -> None:
@@ -93,6 +93,8 @@ def test_a_new_checkpoint_gains_what_its_partitions_do_and_no_shorter_trigger(
     others = [
         plan(profile, arrivals, TARGET, replace(free, shuffle_partitions=number), checkpoint="new")
         for number in free.partition_choices(profile, 1)
+        # Fewer than slots would leave some idle for good.
+        if number >= free.num_slots(1)
     ]
     assert advice.latency_s == min(other.planned_latency_s for other in others)
     assert advice.latency_s > 0.5 * trigger_s
