@@ -29,11 +29,11 @@ from campaign.figures import grouped
 from campaign.kept_runs import read_lines, run_of
 from pages import headed
 
+from headway.assumptions import predictions
 from headway.domain import Application, Arrivals, JobProfile
 from headway.models.estimation import regression
 from headway.models.job.predict import predict
 from headway.models.job.setting import duration_model
-from headway.profiler.streaming import fit
 from headway.profiler.streaming.samples import QueryRun
 from headway.profiler.streaming.summarize import profile_of_runs
 from headway.version import __version__
@@ -80,10 +80,10 @@ TERMS: Mapping[str, Term] = {
     "batches without rows (E32)": Term(evidence=lambda run: replace(run, without_rows=())),
     "state at the asked rate (E36)": Term(profile=_without_state_at_rate),
     "drift of the driver (E35)": Term(
-        model=lambda: mock.patch.object(fit, "driver_drift_exponent", lambda *_: 0.0)
+        model=lambda: mock.patch.object(regression, "driver_drift_exponent", lambda *_: 0.0)
     ),
     "spread of other jobs (E5)": Term(
-        model=lambda: mock.patch.object(regression, "POOLED_RUNS", mock.Mock(value=1e-9))
+        model=lambda: mock.patch.object(predictions, "POOLED_RUNS", mock.Mock(value=1e-9))
     ),
 }
 

@@ -52,7 +52,6 @@ if TYPE_CHECKING:
     from headway.domain.ordered import KeyCounts
     from headway.domain.plan_parts import PlannedSkew
     from headway.domain.real_time import RealTimePlan
-    from headway.planner.question import Question
 
 
 class PlanOptions(JobOptions, total=False):
@@ -334,7 +333,7 @@ def plan_query(job: JobProfile, question: PlanQuestion) -> StreamAnswer:
         for promise in (first, *further_targets)
         if isinstance(promise, Target)
     ]
-    asked = Question(
+    job_question = Question(
         profile=at_rate,
         target=first,
         also=tuple(further_targets),
@@ -347,14 +346,14 @@ def plan_query(job: JobProfile, question: PlanQuestion) -> StreamAnswer:
         most_files_per_hour=question.most_files_per_hour,
         allowed=question.allowed,
     )
-    at_other_rates = asked
+    at_other_rates = job_question
     if not question.targets:
         # The fewest nodes that do what the profiled setting does: what else would do is no reason
         # to change the trigger, or to give up the state.
-        at_other_rates = _with_state(asked)
-        asked = _at_todays_trigger(at_other_rates)
+        at_other_rates = job_question.with_state()
+        job_question = at_other_rates.at_profiled_trigger()
     answer = search(
-        asked,
+        job_question,
         node_types=node_types,
         cores_per_executor=question.cores,
         budget_per_hour=question.budget_per_hour,
@@ -369,20 +368,6 @@ def plan_query(job: JobProfile, question: PlanQuestion) -> StreamAnswer:
         findings=(*_not_asked(question, answer, job), *answer.findings),
         skew=later(lambda: _skew(answer, job, counts)),
     )
-
-
-def _with_state(asked: Question) -> Question:
-    """The question from the existing checkpoint, unless it says otherwise."""
-    is_free = asked.checkpoint is None and asked.space.shuffle_partitions is None
-    keeps_state = is_free and asked.profile.todays_partitions is not None
-    return replace(asked, checkpoint="existing") if keeps_state else asked
-
-
-def _at_todays_trigger(asked: Question) -> Question:
-    """The question with the profiled trigger interval, unless it says otherwise."""
-    if asked.space.trigger_s is not None:
-        return asked
-    return replace(asked, space=replace(asked.space, trigger_s=asked.profile.baseline.trigger_s))
 
 
 def _not_asked(question: PlanQuestion, answer: StreamAnswer, job: JobProfile) -> Iterator[Finding]:

@@ -117,6 +117,19 @@ class Question:
         profile = figures_at(self.profile, float(ndtri(confidence)))
         return replace(self, profile=profile, confidence=confidence)
 
+    def with_state(self) -> Question:
+        """The question from the existing checkpoint, unless it says otherwise."""
+        is_free = self.checkpoint is None and self.space.shuffle_partitions is None
+        keeps_state = is_free and self.profile.todays_partitions is not None
+        return replace(self, checkpoint="existing") if keeps_state else self
+
+    def at_profiled_trigger(self) -> Question:
+        """The question at the trigger interval of the profile, unless it fixes another."""
+        if self.space.trigger_s is not None:
+            return self
+        trigger_s = self.profile.baseline.trigger_s
+        return replace(self, space=replace(self.space, trigger_s=trigger_s))
+
     def at_rate(self, rate_per_s: float) -> Question:
         """The same question for another stream of the same kind."""
         arrivals = replace(self.profile.arrivals, rate_per_s=rate_per_s)

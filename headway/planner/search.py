@@ -77,8 +77,8 @@ def plan(
         question = replace(question, most_bill_per_hour=budget_per_hour)
         at_other_rates = replace(at_other_rates, most_bill_per_hour=budget_per_hour)
 
-    def offered(asked: Question, job: JobProfile) -> tuple[list[Offer], tuple[str, ...]]:
-        of_job = checked(replace(asked, profile=job))
+    def offered(by: Question, job: JobProfile) -> tuple[list[Offer], tuple[str, ...]]:
+        of_job = checked(replace(by, profile=job))
         require_prices(objective, node_types, budget_per_hour)
         offers_for = partial(
             offers_of,
