@@ -60,8 +60,11 @@ def another_carries_more(plan: StreamAnswer) -> FrontierPoint | None:
     planned_point = plan.chosen
     if planned_point is None or not plan.feasible:
         return None
-    of_nodes = (point for point in plan.frontier if point.nodes == planned_point.nodes)
-    point = plan.most_on_nodes or next(of_nodes, None)
+    point = plan.most_on_nodes
+    if point is None:
+        # Only plans from files lack it: the frontier takes longer than the plan.
+        of_nodes = (point for point in plan.frontier if point.nodes == planned_point.nodes)
+        point = next(of_nodes, None)
     return None if point is None or _is_own(plan, point) else point
 
 

@@ -117,9 +117,10 @@ def settled_on(buy: Buy, optimality: Optimality, refused: tuple[str, ...]) -> Pl
         optimality=optimality,
         sensitivities=later(lambda: sensitivities(explained, (*resized(explained), *neighbours()))),
         **_advice(
-            lambda: new_checkpoint_advice(explained, nodes),
             lambda: as_fast_as_possible(explained),
             lambda: advice_of(explained),
+            # Last, for it costs the state.
+            lambda: new_checkpoint_advice(explained, nodes),
         ),
         rules=later(rules),
         after_start=later(lambda: after_start(setting, configuration, latency_s)),
