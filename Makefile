@@ -34,7 +34,7 @@ unexport PYTHONDONTWRITEBYTECODE
         shedding-lives ordered-equality ordered-runs ordered-state speed-ordered skewed-plans skewed-plans-page backlogs backlogs-page restarts restarts-page goldens \
         docs site figures wheel jars constraints audit java clean
 
-demo: $(READY) java  ## the main job on an embedded Spark, about two minutes
+demo: $(READY) java  ## the main job on an embedded Spark, two minutes and a minute of installation
 	@$(BIN)/headway demo; status=$$?; \
 	  echo 'To type headway instead of $(BIN)/headway:  export PATH="$(CURDIR)/$(BIN):$$PATH"'; \
 	  exit $$status
