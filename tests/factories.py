@@ -53,6 +53,23 @@ def a_configuration(**changes: Any) -> Configuration:
     )
 
 
+def a_shuffle_stage(**changes: Any) -> StageProfile:
+    """Tasks of 50 ms and 10 us per row behind an exchange, all alike."""
+    return replace(
+        StageProfile(
+            name="reduce",
+            level=1,
+            tasks_rule="shuffle",
+            rows=RowsLaw(scale=1.0, exponent=1.0),
+            task_fixed_s=0.05,
+            task_per_row_s=1e-5,
+            task_noise_ratio=0.0,
+            separation="batches",
+        ),
+        **changes,
+    )
+
+
 def a_profile(**changes: Any) -> JobProfile:
     """A counting query: a map stage of four source tasks, a stateful stage behind the exchange."""
     return replace(

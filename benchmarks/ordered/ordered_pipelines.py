@@ -16,12 +16,12 @@ from ordered_bands import bands
 from ordered_threads import run_threads
 from pages import headed, save_svg, svg_pyplot
 
-from headway.domain import RowsLaw, StageProfile
 from headway.domain.ordered import ReorderScheme, Scheduler
 from headway.models.ordered.chain import pipeline_allocation
 from headway.models.ordered.placement import placed_keys, skewed_stage_s
 from headway.models.stages.skew import random_partition_loads, zipf_key_shares
 from headway.units import format_duration, format_rate
+from tests.factories import a_shuffle_stage
 
 PICTURES = Path(__file__).parents[2] / "docs" / "img"
 HEAD = """\
@@ -433,14 +433,5 @@ def scheduler_picture(num: int, path: Path) -> None:
 
 
 def _stage(loads: Any) -> Any:
-    stage = StageProfile(
-        name="sums",
-        level=1,
-        tasks_rule="shuffle",
-        rows=RowsLaw(scale=1.0, exponent=1.0),
-        task_fixed_s=0.03,
-        task_per_row_s=2e-5,
-        task_noise_ratio=0.0,
-        separation="batches",
-    )
+    stage = a_shuffle_stage(name="sums", task_fixed_s=0.03, task_per_row_s=2e-5)
     return skewed_stage_s(stage, loads, 16, batch_rows=2e5, seed=1)

@@ -16,7 +16,6 @@ from headway.domain import (
     Configuration,
     Metric,
     RowsLaw,
-    StageProfile,
     StreamAnswer,
     Target,
 )
@@ -27,7 +26,7 @@ from headway.planner.candidates import candidates_at
 from headway.planner.space import SearchSpace
 from headway.planner.tasks import with_source_partitions
 from headway.words import all_words
-from tests.factories import a_profile
+from tests.factories import a_profile, a_shuffle_stage
 from tests.planner.enumeration import (
     Case,
     answer_of,
@@ -281,16 +280,7 @@ def test_over_capacity_says_that_more_slots_do_not_read_the_source_faster() -> N
 
 def test_fewer_nodes_may_do_what_more_cannot_promise() -> None:
     """Partitions are pinned, so slots beyond them only lead away from what was profiled."""
-    stage = StageProfile(
-        name="aggregate",
-        level=0,
-        tasks_rule="shuffle",
-        rows=RowsLaw(scale=1.0, exponent=1.0),
-        task_fixed_s=0.05,
-        task_per_row_s=1e-4,
-        task_noise_ratio=0.0,
-        separation="batches",
-    )
+    stage = a_shuffle_stage(name="aggregate", level=0, task_per_row_s=1e-4)
     profile = replace(a_profile(), stages=(stage,), settings=a_profile().settings)
     target = Target.parse("p99 <= 3s")
     space = SearchSpace(max_nodes=64, cores_per_executor=1, shuffle_partitions=3)

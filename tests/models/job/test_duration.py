@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -14,23 +13,7 @@ from headway.domain import Coalescing, RowsLaw, StageProfile
 from headway.models.job.duration import DurationModel, LevelSpan, level_spans, stacked
 from headway.models.stages.makespan import makespan_moments
 from headway.models.stages.task_counts import coalesced_tasks
-
-
-def a_stage(**changes: Any) -> StageProfile:
-    """Tasks of 50 ms and 10 us per row behind an exchange, all alike."""
-    return replace(
-        StageProfile(
-            name="reduce",
-            level=1,
-            tasks_rule="shuffle",
-            rows=RowsLaw(scale=1.0, exponent=1.0),
-            task_fixed_s=0.05,
-            task_per_row_s=1e-5,
-            task_noise_ratio=0.0,
-            separation="batches",
-        ),
-        **changes,
-    )
+from tests.factories import a_shuffle_stage as a_stage
 
 
 def span_s(*stages: StageProfile, slots: int, partitions: int, rows: float) -> float:

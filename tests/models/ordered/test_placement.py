@@ -7,7 +7,6 @@ import itertools
 import numpy as np
 import pytest
 
-from headway.domain import RowsLaw, StageProfile
 from headway.models.arrays import Array
 from headway.models.ordered.placement import (
     dealt_makespan_s,
@@ -17,6 +16,7 @@ from headway.models.ordered.placement import (
 )
 from headway.models.stages.skew import hot_start_makespan, random_partition_loads, zipf_key_shares
 from headway.models.stages.spark_hash import spark_hash
+from tests.factories import a_shuffle_stage
 
 
 @pytest.mark.parametrize("number", [1, 2, 7, 16, 64, 200, 1000])
@@ -60,16 +60,7 @@ def test_makespan_in_order_against_a_clock() -> None:
             assert made == pytest.approx(max(free))
 
 
-SUMS = StageProfile(
-    name="sums",
-    level=1,
-    tasks_rule="shuffle",
-    rows=RowsLaw(scale=1.0, exponent=1.0),
-    task_fixed_s=0.03,
-    task_per_row_s=2e-5,
-    task_noise_ratio=0.0,
-    separation="batches",
-)
+SUMS = a_shuffle_stage(name="sums", task_fixed_s=0.03, task_per_row_s=2e-5)
 
 
 def stage(loads: Array) -> Array:
