@@ -117,9 +117,9 @@ def _not_a_rate(text: str) -> InputError:
             "e.g. 24k/s for 24 MB/s of rows of 1 kB"
         )
     spellings = r"\s*(?:[re]?ps|hz|(?:rows|records|events)\s*per\s*s\w*)"
-    meant = re.fullmatch(_COUNTED + spellings, text.strip(), re.IGNORECASE)
-    if meant is not None:
-        rate = f"{meant['number']}{meant['scale']}/s"
+    spelling = re.fullmatch(_COUNTED + spellings, text.strip(), re.IGNORECASE)
+    if spelling is not None:
+        rate = f"{spelling['number']}{spelling['scale']}/s"
         return InputError(f"{text!r} is not a rate; did you mean '{rate}'?")
     return _not_a("rate", text, "records per second, e.g. 50k/s, 800/s, 1.2M/min")
 

@@ -171,7 +171,7 @@ class StreamingNeeds(FleetJob):
     def _question(self, speed: float) -> Question:
         """The plan for the busiest hour, on cores of a speed."""
         job, task_cpus = self.job, self.profile.baseline.task_cpus
-        target, others = promises_from(job.targets)
+        target, further_targets = promises_from(job.targets)
         profile = for_fresh_jvm(self.profile) if job.from_start else self.profile
         arrivals = replace(profile.arrivals, rate_per_s=max(self._rates_per_s))
         # A node that is one executor: how many of them fit on what is bought comes later.
@@ -190,7 +190,7 @@ class StreamingNeeds(FleetJob):
                 target,
                 space,
                 job.confidence,
-                tuple(others),
+                tuple(further_targets),
                 job.checkpoint,
             )
         except InputError as error:

@@ -147,8 +147,8 @@ def advised_runs(
         settings, variance = after, variances[best]
     if question is None and len({run.configuration.num_slots for run in profile.settings}) == 1:
         executors, rate_per_s = 2 * profile.baseline.executors, profile.settings[-1].rate_per_s
-        more = replace(profile.baseline, executors=executors, max_offsets_per_trigger=None)
-        on_more_slots, _ = _candidate(profile, more, rate_per_s)
+        larger = replace(profile.baseline, executors=executors, max_offsets_per_trigger=None)
+        on_more_slots, _ = _candidate(profile, larger, rate_per_s)
         runs.append(_as_advised(profile, on_more_slots))
     return tuple(runs)
 

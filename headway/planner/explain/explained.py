@@ -26,7 +26,7 @@ from headway.domain.later import later
 from headway.planner.after_start import after_start
 from headway.planner.answer import plan_fields
 from headway.planner.candidates import Candidates, all_candidates, candidates_at
-from headway.planner.checkpoint import new_checkpoint_advice, pinned_partitions
+from headway.planner.checkpoint import held_by_checkpoint, new_checkpoint_advice
 from headway.planner.choice import Buy, as_fast_as_possible, chosen_setting
 from headway.planner.enumeration import Fewest
 from headway.planner.explain.advice import advice_of
@@ -219,17 +219,11 @@ def _highest(question: Question) -> FrontierPoint:
 
 def _existing_checkpoint(planned: ExplainedSetting) -> Iterator[Finding]:
     """Whether a plan that costs the state, for later room, could have been had with it."""
-    question, pinned = planned.question, pinned_partitions(planned.question.profile)
-    if question.checkpoint is not None or pinned in (
-        None,
-        planned.configuration.shuffle_partitions,
-    ):
+    question, held = planned.question, held_by_checkpoint(planned.question.with_state())
+    pinned = held.space.shuffle_partitions
+    if pinned is None or pinned == planned.configuration.shuffle_partitions:
         return
-    at_nodes = all_candidates(question, (planned.nodes,))
-    with_state = at_nodes.take(at_nodes.partitions == pinned)
-    if not len(with_state):
-        return
-    setting = chosen_setting(with_state)
+    setting = chosen_setting(all_candidates(held, (planned.nodes,)))
     if setting.meets(question.rate_per_s)[0]:
         latency_s = float(setting.latency_s(question.rate_per_s)[0])
         numbers = {"partitions": pinned, "latency_s": latency_s}

@@ -63,7 +63,7 @@ def profile_application(
         notes.append(f"{counted(damaged, 'stage')} left out of all sums: their times make no sense")
     in_profile = [stage for batch in steady.typical for stage in batch.stages] if steady else listed
     ids = {stage.stage_id for stage in in_profile}
-    others = [stage for stage in stages if stage.stage_id not in ids]
+    unlisted = [stage for stage in stages if stage.stage_id not in ids]
     return ApplicationProfile(
         headway_version=version,
         kind="dstreams" if is_dstreams else "batch",
@@ -80,7 +80,7 @@ def profile_application(
         stages=dstreams.typical_stages(steady)
         if steady
         else recorded_stages(listed, stages, start_s),
-        other_stages=application_stages.other_stages(others),
+        other_stages=application_stages.other_stages(unlisted),
         memory=memory_of(stages),
         coverage=coverage,
         notes=(

@@ -223,10 +223,10 @@ def _of_files(runs: Sequence[QueryRun], stage_index: int, counts: Sequence[_Coun
         split_text = (
             "no file was so large that it shows whether such are split; they are taken not to be"
         )
-    least, largest = map(setting_size_text, (facts.open_cost_bytes, facts.max_split_bytes))
+    opening, split = map(setting_size_text, (facts.open_cost_bytes, facts.max_split_bytes))
     reason = (
         f"follow the files of a batch and the cores: {aim}, unless a task would read less than "
-        f"{least} (openCostInBytes, counted for each file, too) or more than {largest}; files "
+        f"{opening} (openCostInBytes, counted for each file, too) or more than {split}; files "
         f"of {file_bytes / 2**10:,.0f}k on average; {split_text}"
     )
     return rules[splits_files], reason
