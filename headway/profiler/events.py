@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, TypeAlias, get_args, get_origin
 
 import msgspec
@@ -14,10 +14,12 @@ from headway.profiler import schema
 from headway.profiler.schema import SparkEvent
 
 _NAME = re.compile(rb'\s*\{\s*"Event"\s*:\s*"([^"\\]+)"').match
-_DECODERS: dict[bytes, tuple[str, Callable[[bytes], SparkEvent]]] = {
+_Decode: TypeAlias = Callable[[bytes | memoryview], SparkEvent]
+_DECODERS: dict[bytes, tuple[str, _Decode]] = {
     name.encode(): (name, msgspec.json.Decoder(kind).decode) for name, kind in schema.KINDS.items()
 }
 _MOST_NAME_BYTES = 1000
+_LINE_ENDS = re.compile(rb"\n+").match
 _UNREADABLE = (msgspec.MsgspecError, UnicodeError, RecursionError)
 _FIRST_OBJECT = json.JSONDecoder().raw_decode
 
@@ -37,7 +39,27 @@ whether the line is damaged: it could not be read, or lacks required parts.
 _NOTHING: Line = None, None, True
 
 
-def read_line(line: bytes) -> Line | None:
+def read_block(block: bytes) -> Iterator[Line]:
+    """What :func:`read_line` reads of each line of a block of whole lines.
+
+    Lines are not copied: of most bytes of a log, only the names of their events are looked at.
+
+    >>> [name for name, _, _ in read_block(b'{"Event":"A"}\\n\\n{"Event":"B"}')]
+    ['A', 'B']
+    """
+    in_place, begin = memoryview(block), 0
+    while begin < len(block):
+        end = block.find(b"\n", begin)
+        if end < 0:
+            end = len(block)
+        if (line := read_line(in_place[begin:end])) is not None:
+            yield line
+        # Of nothing but line ends a small archive can hold many millions.
+        line_ends = _LINE_ENDS(block, end)
+        begin = line_ends.end() if line_ends else end
+
+
+def read_line(line: bytes | memoryview) -> Line | None:
     """The name and the event of a line, and whether it is damaged.
 
     None for blank lines and for Spark events that are not read here.
@@ -53,7 +75,7 @@ def read_line(line: bytes) -> Line | None:
     """
     name_match = _NAME(line, 0, _MOST_NAME_BYTES)
     if name_match is None:
-        return _with_name_elsewhere(line) if line.strip() else None
+        return _with_name_elsewhere(bytes(line)) if bytes(line).strip() else None
     of_kind = _DECODERS.get(name_match[1])
     if of_kind is None:
         # Most bytes of a log are events that are not read; they are recognised by their first
@@ -61,7 +83,7 @@ def read_line(line: bytes) -> Line | None:
         if name_match[1].startswith(schema.PASSED_OVER):
             return None
         # A line that was not decoded must at least end like an object.
-        ends_well = line.rstrip().endswith(b"}")
+        ends_well = bytes(line).rstrip().endswith(b"}")
         return (name_match[1].decode("utf-8", "replace"), None, False) if ends_well else _NOTHING
     return _decoded(line, *of_kind)
 
@@ -80,11 +102,11 @@ def _with_name_elsewhere(line: bytes) -> Line | None:
     return None if name.encode().startswith(schema.PASSED_OVER) else (name, None, False)
 
 
-def _decoded(line: bytes, name: str, decode: Callable[[bytes], SparkEvent]) -> Line | None:
+def _decoded(line: bytes | memoryview, name: str, decode: _Decode) -> Line | None:
     try:
         return name, decode(line), False
     except _UNREADABLE:
-        return _salvaged(line)
+        return _salvaged(bytes(line))
 
 
 def _salvaged(line: bytes) -> Line | None:

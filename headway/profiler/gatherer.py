@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 import msgspec
 
 from headway.profiler import schema
-from headway.profiler.events import read_line
+from headway.profiler.events import read_block
 from headway.profiler.executors import ExecutorEvent, amounts_of
 from headway.profiler.gathered import JOB_OF_STAGE, Attempt, Gathered, Place, keep_greatest
 from headway.profiler.ids import Ids, Ranges, holds
@@ -47,15 +47,12 @@ class Gatherer:
         self._ids: dict[str, list[int]] = {event: [] for event in _IDS_OF}
         self._num_placed = 0
 
-    def gather(self, lines: Iterable[bytes]) -> int:
+    def gather(self, block: bytes) -> int:
+        """Gather a block of whole lines; returns how many of them were events."""
         gathered = self._gathered
         counts = gathered.counts
         num_events = 0
-        for line in lines:
-            parsed_line = read_line(line)
-            if parsed_line is None:
-                continue
-            name, event, damaged = parsed_line
+        for name, event, damaged in read_block(block):
             num_events += 1
             gathered.num_damaged += damaged
             if name is not None:

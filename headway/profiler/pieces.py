@@ -105,9 +105,9 @@ def carried_out(order: Order, on_progress: OnProgress) -> Result:
     tables: dict[str, list[Record]] = {}
     plain_bytes = 0
     try:
-        for lines, block_bytes, read_bytes in _blocks(order):
-            plain_bytes += block_bytes
-            num_events = add_rows(tables, lines) if order.wants_rows else gatherer.gather(lines)
+        for block, read_bytes in _blocks(order):
+            plain_bytes += len(block)
+            num_events = add_rows(tables, block) if order.wants_rows else gatherer.gather(block)
             on_progress(read_bytes, num_events)
     except (UnreadableLogError, OSError) as error:
         return Result(piece.app, failure=why_unreadable(error))
@@ -116,17 +116,15 @@ def carried_out(order: Order, on_progress: OnProgress) -> Result:
     return Result(piece.app, gatherer.done(), unpacked_bytes=plain_bytes if piece.is_packed else 0)
 
 
-def _blocks(order: Order) -> Iterator[tuple[list[bytes], int, int]]:
-    """Lines of a piece, some at a time, their bytes, and the bytes read from the file for them."""
+def _blocks(order: Order) -> Iterator[tuple[bytes, int]]:
+    """Lines of a piece, some at a time, and the bytes read from the file for them."""
     piece = order.piece
     with Path(piece.file).open("rb") as opened:
         chunks = _unpacked(opened, order) if piece.is_packed else _plain(opened, piece)
         before_bytes = piece.start_bytes
-        for line_group in _whole_lines(chunks):
+        for block in _whole_lines(chunks):
             at_bytes = min(opened.tell(), piece.end_bytes)
-            # Of nothing but line ends a small archive can hold many millions.
-            lines = [line for line in line_group.splitlines() if line]
-            yield lines, len(line_group), at_bytes - before_bytes
+            yield block, at_bytes - before_bytes
             before_bytes = at_bytes
 
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypeAlias
 
 import msgspec
 
 from headway.profiler import schema, stage_totals
-from headway.profiler.events import read_line
+from headway.profiler.events import read_block
 from headway.profiler.redaction import name_of
 from headway.profiler.stage_totals import seconds
 
@@ -150,19 +150,15 @@ def _number(text: str | None) -> float | None:
     return number if number is not None and math.isfinite(number) else None
 
 
-def add_rows(tables: dict[str, list[Record]], lines: Iterable[bytes]) -> int:
-    """Add the rows of some lines to their tables; returns how many lines were events.
+def add_rows(tables: dict[str, list[Record]], block: bytes) -> int:
+    """Add the rows of a block of whole lines to their tables; returns how many were events.
 
     What occurs twice in the log occurs twice there. Tables are batches, jobs and their ends,
     stages, tasks, plans.
     """
     num_events = 0
-    for line in lines:
-        parsed_line = read_line(line)
-        if parsed_line is None:
-            continue
+    for name, event, _ in read_block(block):
         num_events += 1
-        name, event, _ = parsed_line
         if event is not None and name in _ROWS:
             table, row_of = _ROWS[name]
             row = row_of(event)

@@ -185,7 +185,7 @@ def _parts() -> list[Gathered]:
     for number, start in enumerate(range(0, len(lines), 40)):
         for again in (None, ((20, 40),)):
             gatherer = Gatherer(number % 3, 1000 * number, again)
-            gatherer.gather(lines[start : start + 40])
+            gatherer.gather(b"\n".join(lines[start : start + 40]))
             parts.append(gatherer.done())
     return parts
 

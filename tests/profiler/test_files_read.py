@@ -61,7 +61,7 @@ def test_two_executions_with_one_scan_are_one(tmp_path: Path) -> None:
 
 def gathered(lines: list[str]) -> Gathered:
     gatherer = Gatherer(0, 0)
-    gatherer.gather([line.encode() for line in lines])
+    gatherer.gather("\n".join(lines).encode())
     return gatherer.done()
 
 
