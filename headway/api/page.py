@@ -21,7 +21,7 @@ from headway.formats.own_files import read_text
 from headway.formats.profile_file import load_any_profile
 from headway.models.job.predict import predict
 from headway.report.evidence import evidence_of
-from headway.report.page import origin_rows, sheet_page
+from headway.report.page import sheet_page
 from headway.report.profile_sheet import profile_sheet
 from headway.report.stream_page import stream_page_sheet
 from headway.report.what_if import Question
@@ -90,13 +90,14 @@ def page(
         sheet = profile_sheet(result, _profile_evidence(result, profile_file, tell), runs)
     else:
         sheet = result if isinstance(result, Sheet) else sheet_of(result)
-    origin = origin_rows(
+    return sheet_page(
+        sheet,
         files=files,
         profile=result if kind in ("profile", "application-profile") else job,
         spark_version=getattr(result, "spark_version", None),
         made_at=made_at or datetime.now(UTC),
+        data_json=embedded,
     )
-    return sheet_page(sheet, origin=origin, data_json=embedded)
 
 
 def _profile_evidence(profile: JobProfile, profile_file: str, tell: Tell) -> tuple[Section, ...]:

@@ -23,7 +23,7 @@ from headway.profiler.spark.session import embedded_session, local_checkpoint_co
 from headway.profiler.work_folder import work_folder
 from headway.report.comparison import Comparison, compared, comparison_sections
 from headway.report.evidence import evidence_of
-from headway.report.page import origin_rows, sheet_page
+from headway.report.page import sheet_page
 from headway.report.sheet_text import sheet_text, text_of_sections
 from headway.report.stream import stream_sheet
 from headway.report.stream_page import stream_page_sheet
@@ -328,7 +328,9 @@ def _write_comparison(
     file = "word-count.profile.yaml"
     page = sheet_page(
         stream_page_sheet(plan, comparisons, evidence_of(profile, Question.of(plan, file))),
-        origin=origin_rows(files=["plan.json", file], profile=profile, made_at=datetime.now(UTC)),
+        files=["plan.json", file],
+        profile=profile,
+        made_at=datetime.now(UTC),
         data_json=json_text(plan_json(plan)),
     )
     write_text(folder / "report.html", page, label="the report")

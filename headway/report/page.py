@@ -7,6 +7,7 @@ import hashlib
 from collections.abc import Sequence
 from datetime import datetime
 from functools import cache, partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup, escape
@@ -26,22 +27,28 @@ _MOST_APPLICATIONS = 5
 _MOST_ROWS = 20  # of a table in a notebook
 
 
-def origin_rows(
-    *,
-    files: Sequence[str] = (),
-    profile: JobProfile | ApplicationProfile | None = None,
-    spark_version: str | None = None,
-    made_at: datetime | None = None,
+def _origin_rows(
+    made: str,
+    files: Sequence[str],
+    profile: JobProfile | ApplicationProfile | None,
+    spark_version: str | None,
 ) -> list[tuple[str, str]]:
     """The files that a page was made from, and the profile behind it: labels and texts."""
     by = f"by Headway {__version__}"
-    made = by if made_at is None else f"{made_at:%Y-%m-%d %H:%M %Z}".strip() + f", {by}"
-    rows = [("made", made), *(("from", shortened(one_line(name))) for name in files)]
+    rows = [("made", f"{made}, {by}" if made else by)]
+    rows += [("from", shortened(one_line(name))) for name in files]
     if profile is not None:
         rows += _profile_rows(profile)
     elif spark_version is not None:
         rows.append(("Spark", spark_version))
     return rows
+
+
+def _job_name(files: Sequence[str], profile: JobProfile | ApplicationProfile | None) -> str:
+    """What a page calls the job that it is about: its application, else the file; may be empty."""
+    if profile is not None and profile.applications[-1].name != "unknown":
+        return shortened(profile.applications[-1].name)
+    return shortened(one_line(Path(files[0]).name)) if files else ""
 
 
 def _profile_rows(profile: JobProfile | ApplicationProfile) -> list[tuple[str, str]]:
@@ -70,11 +77,19 @@ def shortened(text: str, most: int = _MOST_NAME) -> str:
 
 
 def sheet_page(
-    sheet: Sheet, *, origin: Sequence[tuple[str, str]] | None = None, data_json: str = ""
+    sheet: Sheet,
+    *,
+    files: Sequence[str] = (),
+    profile: JobProfile | ApplicationProfile | None = None,
+    spark_version: str | None = None,
+    made_at: datetime | None = None,
+    data_json: str = "",
 ) -> str:
     """A sheet as a page: it loads nothing, and follows the reader's light or dark scheme.
 
-    ``origin`` is shown in its last section; ``data_json`` is embedded for programs that read it.
+    Its title and first line name the job, and its last section says what it was made from:
+    ``files``, the ``profile`` behind it, or at least Spark's version. ``data_json`` is embedded for
+    programs that read it.
     """
     templates, headline = environment(), _one_line(sheet.headline)
     assert templates.loader is not None
@@ -83,14 +98,16 @@ def sheet_page(
     # The filter belongs to the page: it adds the terms that the page uses.
     used_terms: list[str] = []
     page_environment = templates.overlay()
+    job = _job_name(files, profile)
+    made = "" if made_at is None else f"{made_at:%Y-%m-%d %H:%M %Z}".strip()
     page_environment.filters = {**templates.filters, "explained": partial(explained, used_terms)}
     return page_environment.get_template("sheet.html.jinja").render(
         sheet=sheet,
-        about=_one_line(sheet.about),
-        title=headline,
+        about=" · ".join(filter(None, (_one_line(sheet.about), job, made))),
+        title=f"{job or 'Headway'}: {headline}",
         # A target stays on one line where the headline has to wrap.
         headline=_capitalised(headline).replace(" <= ", "\u00a0<=\u00a0"),
-        origin=origin_rows() if origin is None else origin,
+        origin=_origin_rows(made, files, profile, spark_version),
         used_terms=used_terms,
         definitions=DEFINITIONS,
         # Inside a script element, which no name with a closing tag can end.

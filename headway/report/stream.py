@@ -184,7 +184,9 @@ def _rate_cells(planned: PlannedRate, statistics: Sequence[str], has_cost: bool)
 
 
 def frontier_sections(plan: StreamAnswer) -> tuple[Section, Section]:
-    """The max rate by number of nodes, and what the marks mean."""
+    """The max rate by number of nodes, and what the marks mean; empty if there is no such rate."""
+    if not any(point.sustainable_rate_per_s > 0.0 for point in plan.frontier):
+        return Section(), Section()
     requested_rate_per_s = plan.arrivals.rate_per_s
     has_cost = any(point.cost_per_hour is not None for point in plan.frontier)
     points = list(frontier_rows(plan))

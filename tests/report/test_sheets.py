@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
+from datetime import UTC, datetime
 from importlib import import_module
 from pathlib import Path
 
@@ -16,6 +18,7 @@ from headway.errors import InputError
 from headway.formats.from_json import load_result
 from headway.report.page import sheet_page, sheet_screen
 from headway.report.sheet_text import sheet_text
+from tests.factories import a_profile
 
 HOSTILE = (
     "</td><script>alert('x')</script>",
@@ -101,6 +104,19 @@ def test_a_table_is_whole(section: dict[str, tuple[str, ...]], why: str) -> None
 def test_facts_are_pairs() -> None:
     with pytest.raises(ValueError, match="facts: expected 2 texts in each"):
         Sheet(about="", headline="", facts=(("label",),))
+
+
+@pytest.mark.parametrize(
+    ("changes", "job"),
+    [({}, "orders"), ({"name": "</title>"}, "&lt;/title&gt;"), ({"name": "unknown"}, "job.yaml")],
+)
+def test_title_and_first_line_name_the_job(changes: dict[str, str], job: str) -> None:
+    profile = a_profile()
+    profile = replace(profile, applications=(replace(profile.applications[-1], **changes),))
+    made_at = datetime(2026, 3, 1, 9, 30, tzinfo=UTC)
+    page = sheet_page(a_sheet(), files=["logs/job.yaml"], profile=profile, made_at=made_at)
+    assert f"<title>{job}: 2 nodes</title>" in page
+    assert f"Headway plan · {job} · 2026-03-01 09:30 UTC" in page
 
 
 @pytest.mark.parametrize("name", HOSTILE, ids=lambda text: text[:12])

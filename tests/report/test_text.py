@@ -200,6 +200,13 @@ def test_a_plan_starts_with_the_answer_and_ends_with_what_to_paste() -> None:
     assert "when the application is submitted again" in text
 
 
+def test_a_frontier_without_a_rate_is_left_out() -> None:
+    plan = nearest_plan()
+    points = (replace(point, sustainable_rate_per_s=0.0) for point in plan.frontier)
+    assert "frontier" in whole(plan)
+    assert "frontier" not in whole(replace(plan, frontier=tuple(points)))
+
+
 def test_the_frontier_marks_the_plan_and_what_lies_outside_the_profile() -> None:
     plan = a_plan()
     outside = replace(plan.frontier[1], calibrated=False)
