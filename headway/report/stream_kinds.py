@@ -157,7 +157,7 @@ def _with_checkpoint_text(finding: Finding) -> str:
     """What the existing checkpoint would do, in one line."""
     partitions = counted(round(finding.numbers["partitions"]), "shuffle partition")
     latency = f"{finding.names['statistic']} up to {format_duration(finding.numbers['latency_s'])}"
-    return f"its {partitions} would do: {latency} with --checkpoint existing"
+    return f"the existing one, with {partitions}, also meets the target: {latency} (--checkpoint existing)"
 
 
 def _today_text(plan: Plan, finding: Finding) -> str:

@@ -218,8 +218,8 @@ OF_PLANS: Mapping[FindingCode, Callable[[Finding], str] | str] = {
         "the log counts no rows: planned for the profiled rate, and without a rate limit"
     ),
     FindingCode.CHECKPOINT_WOULD_DO: (
-        "the existing checkpoint, with its {partitions:#shuffle partition} and its state, would "
-        "do, too: {statistic} up to {latency_s:duration} with headway plan --checkpoint existing"
+        "the existing checkpoint, with {partitions:#shuffle partition} and its state, also meets "
+        "the target: {statistic} up to {latency_s:duration} with headway plan --checkpoint existing"
     ),
     FindingCode.IDLE_SLOTS: _idle_slots,
     FindingCode.IDLE_CORES: (
