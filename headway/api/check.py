@@ -224,7 +224,7 @@ def _sized(locked: AnyLocked, now: AnyLocked) -> Sized:
         promises=promises or tuple(map(parse_promise, source.targets)),
         nodes=locked.nodes,
         cost_per_hour=None if locked.ends else locked.cost_per_hour,
-        requests_cost_per_hour=None if locked.ends else locked.requests_cost_per_hour,
+        store_cost_per_hour=None if locked.ends else locked.requests_cost_per_hour,
         currency=now.currency or "",
     )
 

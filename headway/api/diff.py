@@ -61,6 +61,10 @@ def diff(
     """
     before_name, then, _ = _read(before, "A", progress)
     after_name, now, planned = _read(after, "B", progress)
+    for name, compared in ((before_name, then), (after_name, now)):
+        if getattr(compared, "result_kind", None) not in _KINDS:
+            expected = " or ".join(_KINDS.values())
+            raise InputError(f"{name}: {type(compared).__name__}; expected {expected}")
     names, kind = (before_name, after_name), now.result_kind
     if then.result_kind != kind:
         kinds = f"{before_name} is {_KINDS[then.result_kind]}, {after_name} is {_KINDS[kind]}"

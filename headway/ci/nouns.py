@@ -126,13 +126,15 @@ class Held:
         """Additional cost per month compared with the lock; 0 if unknown, as for costs per run."""
         if self.then is None or self.now.ends or self.then.ends:
             return 0.0
+        if self.now.currency != self.then.currency:
+            return 0.0
         after, before = self.now.cost, self.then.cost
         return 0.0 if after is None or before is None else (after - before) * HOURS_PER_MONTH
 
     @property
     def cost_per_month(self) -> float | None:
         """Cost per month; None for a job that ends, and if its nodes have no price."""
-        cost_per_hour = None if self.now.ends else self.now.cost_per_hour
+        cost_per_hour = None if self.now.ends else self.now.cost
         return None if cost_per_hour is None else cost_per_hour * HOURS_PER_MONTH
 
     @property
@@ -191,7 +193,7 @@ class Report(Result):
         >>> Report(baseline=None, jobs=()).exit_code
         0
         """
-        return min((_EXIT_CODES.get(error.rule, 1) for error in self.errors), default=0)
+        return min((_EXIT_CODES[error.rule] for error in self.errors), default=0)
 
     def is_quiet(self, below_ratio: float) -> bool:
         """Whether all passed, and nothing changed by more than a ratio.
@@ -209,22 +211,28 @@ class Report(Result):
 
         Locked settings that miss their target come first, then the additional cost per month.
         """
-        change = self.change_per_month
-        added = format_money(change, currency=self.currency, sign=True)
-        added_cost = f"{added} per month" if change else ""
-        return "; ".join(filter(None, (self.missing_today, added_cost, self.outcome)))
+        added_costs = (
+            f"{format_money(change, currency=currency, sign=True)} per month"
+            for currency, (_, change) in self.costs_per_month.items()
+            if change
+        )
+        return "; ".join(filter(None, (self.missing_today, *added_costs, self.outcome)))
 
     @property
-    def change_per_month(self) -> float:
-        """Additional cost of all jobs per month; 0 if it is less than a hundredth."""
-        added = sum(job.change_per_month for job in self.jobs)
-        return added if abs(added) >= 0.005 else 0.0
+    def costs_per_month(self) -> dict[str, tuple[float, float]]:
+        """Cost of all jobs per month and its change, by currency; empty text if that is unknown.
 
-    @property
-    def currency(self) -> str:
-        """The currency of all prices; empty if unknown, or if there are several."""
-        currencies = {job.currency for job in self.jobs if job.now.cost is not None}
-        return currencies.pop() if len(currencies) == 1 else ""
+        A change of less than a hundredth is 0.
+        """
+        costs: dict[str, tuple[float, float]] = {}
+        for job in self.jobs:
+            if job.cost_per_month is not None:
+                cost, change = costs.get(job.currency, (0.0, 0.0))
+                costs[job.currency] = cost + job.cost_per_month, change + job.change_per_month
+        return {
+            currency: (cost, change if abs(change) >= 0.005 else 0.0)
+            for currency, (cost, change) in costs.items()
+        }
 
     @property
     def missing_today(self) -> str:
@@ -240,8 +248,6 @@ class Report(Result):
         jobs = f"{num_jobs} job" if num_jobs == 1 else f"{num_jobs} jobs"
         if num_failed:
             return f"{num_failed} of {jobs} failed"
-        if self.errors:
-            return f"{len(self.errors)} errors in the lock file"
         num_warnings = sum(finding.level is Level.WARNING for finding in self.findings)
         warnings = f", {num_warnings} warning{'s' if num_warnings > 1 else ''}"
         return f"{jobs}: every target is met{warnings if num_warnings else ''}"

@@ -89,18 +89,26 @@ def is_about(first: KeptPromise, second: KeptPromise) -> bool:
     >>> fine, coarse = (KeptPromise.of(Deadline(limit_s=limit_s)) for limit_s in (1.2349, 1.23))
     >>> is_about(fine, coarse)
     True
+    >>> from headway.domain.target import Target
+    >>> is_about(*(KeptPromise.of(Target.parse(f"{name} <= 3s")) for name in ("p99", "p99.5")))
+    False
     """
     if (first.kind, first.metric) != (second.kind, second.metric):
         return False
-    return all(
-        first_number == second_number
-        if first_number is None or second_number is None
-        else math.isclose(first_number, second_number, rel_tol=_THREE_DIGITS_RATIO)
-        for first_number, second_number in zip(_numbers(first), _numbers(second), strict=True)
-    )
+    # Shares of all rows are not printed with three digits: p99 and p99.5 are two targets.
+    if not _are_close(first.quantile, second.quantile, rel_tol=1e-9):
+        return False
+    numbers = zip(_numbers(first), _numbers(second), strict=True)
+    return all(_are_close(*pair, rel_tol=_THREE_DIGITS_RATIO) for pair in numbers)
+
+
+def _are_close(first: float | None, second: float | None, *, rel_tol: float) -> bool:
+    if first is None or second is None:
+        return first == second
+    return math.isclose(first, second, rel_tol=rel_tol)
 
 
 def _numbers(promise: KeptPromise) -> tuple[float | None, ...]:
     burst = promise.burst
     of_burst = (None,) * 3 if burst is None else (burst.rate_per_s, burst.length_s, burst.every_s)
-    return promise.quantile, promise.limit_s, promise.after_s, *of_burst
+    return promise.limit_s, promise.after_s, *of_burst

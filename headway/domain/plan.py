@@ -185,10 +185,10 @@ class _StreamAnswer(Result):
     @property
     def cost(self) -> float | None:
         """The bill of an hour: the nodes, and requests and space of a store if they are priced."""
-        requests_per_hour = None if self.writes is None else self.writes.bill_per_hour
-        if self.cost_per_hour is None or requests_per_hour is None:
+        store_cost_per_hour = None if self.writes is None else self.writes.bill_per_hour
+        if self.cost_per_hour is None or store_cost_per_hour is None:
             return self.cost_per_hour
-        return self.cost_per_hour + requests_per_hour
+        return self.cost_per_hour + store_cost_per_hour
 
     @property
     def calibrated(self) -> bool:

@@ -201,7 +201,8 @@ class RocksDbMemory:
 class MemoryPlan:
     """Memory of one executor [bytes].
 
-    ``parts`` adds up to ``needed_heap_bytes``; ``native_bytes`` is outside the heap (RocksDB).
+    ``parts`` add up to ``needed_heap_bytes``, unless that is the least that Spark runs with;
+    ``native_bytes`` is outside the heap (RocksDB).
     ``python_bytes`` is what Python workers may use (``spark.executor.pyspark.memory``); 0 if they
     use the overhead. ``off_heap_bytes`` is what Spark itself uses outside the heap
     (``spark.memory.offHeap.size``). ``profiled_heap_bytes`` is the heap of the profiled run, and

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from headway.digits import format_max_rate, format_rate_down
 from headway.domain import Answer, Metric
+from headway.domain.target import targets_text
 from headway.emitters.submission import with_kubernetes_overhead
 from headway.redaction import printable
 from headway.sparkconf import KNOBS, knob_named
@@ -34,7 +35,7 @@ def comment_lines(plan: Answer, *, version: str, fits_any_cluster: bool = False)
 
 def header_lines(plan: Answer, *, version: str) -> list[str]:
     """The comment above the settings, without comment signs; a missed target comes first."""
-    target = str(plan.promises[0])
+    target = targets_text(plan.promises)
     if plan.rate_per_s is not None:
         target += f" at {format_rate(plan.rate_per_s)}"
     lines = []

@@ -7,6 +7,7 @@ these names, as ``df.write.json`` writes them. Other columns are ignored, and so
 from __future__ import annotations
 
 import csv
+import io
 import math
 from collections.abc import Collection, Iterator
 from pathlib import Path
@@ -128,7 +129,7 @@ def _rows(path: str | Path) -> Iterator[_Row]:
 
 
 def _json_rows(text: str, path: str | Path) -> Iterator[_Row]:
-    for line, row in enumerate(text.splitlines(), 1):
+    for line, row in enumerate(text.split("\n"), 1):
         if not row.strip():
             continue
         try:
@@ -144,7 +145,7 @@ def _json_rows(text: str, path: str | Path) -> Iterator[_Row]:
 
 
 def _csv_rows(text: str, path: str | Path) -> Iterator[_Row]:
-    rows = csv.reader(text.splitlines(keepends=True))
+    rows = csv.reader(io.StringIO(text, newline=""))
     try:
         heading = [cell.strip().lower() for cell in next(rows, [])]
         name = next((column for column in _COUNTS if column in heading), None)

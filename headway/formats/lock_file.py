@@ -38,9 +38,9 @@ class Locked:
     ``rate_per_s``, ``phases_s`` how the mean latency was split. ``kept_probability`` is that of its
     targets, ``verdict`` the verdict at the confidence of the plan. ``core_speed_ratio`` is present
     if cores are not as fast as the profiled ones, ``from_start`` if the plan is for batches of a
-    fresh JVM, ``requests_cost_per_hour`` if write requests have a price. ``currency`` is
-    that of the prices, if known. Jobs of any kind are compared by ``cost`` and ``planned_s``;
-    ``cost_of`` and ``planned_of`` say of what these are.
+    fresh JVM, ``requests_cost_per_hour`` if the store of the checkpoint has a price: for
+    requests and space. ``currency`` is that of the prices, if known. Jobs of any kind are compared
+    by ``cost`` and ``planned_s``; ``cost_of`` and ``planned_of`` say of what these are.
     """
 
     ends: ClassVar[Literal[False]] = False

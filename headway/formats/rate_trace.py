@@ -110,10 +110,7 @@ def read_rate_trace(path: str | Path) -> WrittenTrace:
     text = read_text(Path(path), expected=f"a rate trace: {_WORDS}", largest_bytes=_LARGEST_BYTES)
     if text.lstrip()[:1] in ("{", "["):
         return _sampled(_json_samples(text, str(path)), str(path))
-    try:
-        return _written(text, str(path))
-    except csv.Error as error:
-        raise InputError(f"{path}: {error}; expected {_WORDS}") from None
+    return _written(text, str(path))
 
 
 def _sampled(samples: Sequence[Sample], name: str) -> WrittenTrace:
@@ -138,7 +135,7 @@ def _sampled(samples: Sequence[Sample], name: str) -> WrittenTrace:
 
 
 def _written(text: str, name: str) -> WrittenTrace:
-    lines = _lines(text)
+    lines = _lines(text, name)
     number, heading = next(lines, (1, []))
     columns = [cell.strip().lower() for cell in heading]
     time_at, rate_at = (
@@ -176,12 +173,15 @@ def _written(text: str, name: str) -> WrittenTrace:
     )
 
 
-def _lines(text: str) -> Iterator[tuple[int, list[str]]]:
+def _lines(text: str, name: str) -> Iterator[tuple[int, list[str]]]:
     """Lines with content, numbered as in the file."""
-    rows = csv.reader(text.splitlines())
-    for row in rows:
-        if any(cell.strip() for cell in row) and not row[0].lstrip().startswith("#"):
-            yield rows.line_num, row
+    rows = csv.reader(text.split("\n"))
+    try:
+        for row in rows:
+            if any(cell.strip() for cell in row) and not row[0].lstrip().startswith("#"):
+                yield rows.line_num, row
+    except csv.Error as error:
+        raise InputError(f"{name}:{rows.line_num}: {error}; expected {_WORDS}") from None
 
 
 def _column(columns: Sequence[str], names: Sequence[str], where: str) -> int:
@@ -248,26 +248,29 @@ def _json_samples(text: str, name: str) -> list[Sample]:
     [(60.0, 5.0), (120.0, 7.5)]
     """
     objects = _objects(text, name)
-    series = [values for json_object in objects for values in _series(json_object)]
+    series = [values for _, json_object in objects for values in _series(json_object)]
     try:
         samples = _added(series) if series else _between(_progress(objects))
-    except (InputError, KeyError, TypeError, ValueError, OverflowError):
+    except (TypeError, ValueError, OverflowError):
         samples = []
     if not samples:
         raise InputError(f"{name}: no rates in this JSON; expected {_JSON_WORDS}")
     return samples
 
 
-def _objects(text: str, name: str) -> list[Any]:
-    """The objects of the file: one value, or one per line."""
+def _objects(text: str, name: str) -> list[tuple[str, Any]]:
+    """The objects of the file, and where they are: one value or a list, or one per line."""
     try:
         whole = parse_json(text, name=name, expected=_JSON_WORDS)
-        return whole if isinstance(whole, list) else [whole]
+        if not isinstance(whole, list):
+            return [(name, whole)]
+        return [(f"{name}: entry {number}", entry) for number, entry in enumerate(whole, start=1)]
     except InputError:
         pass
+    lines = ((f"{name}:{number}", line) for number, line in enumerate(text.split("\n"), start=1))
     return [
-        parse_json(line, name=f"{name}:{number}", expected=_JSON_WORDS)
-        for number, line in enumerate(text.splitlines(), start=1)
+        (where, parse_json(line, name=where, expected=_JSON_WORDS))
+        for where, line in lines
         if line.strip()
     ]
 
@@ -290,23 +293,42 @@ def _added(series: Sequence[Sequence[Sequence[Any]]]) -> list[Sample]:
     return sorted(total.items())
 
 
-def _progress(objects: Sequence[Any]) -> list[tuple[float, float]]:
+def _progress(objects: Sequence[tuple[str, Any]]) -> list[tuple[float, float]]:
     """Start and rows of each batch, in order; of several queries, the one with the most batches."""
     by_query: dict[str, dict[float, float]] = {}
-    for event in objects:
+    for where, event in objects:
         progress = event.get("progress", event) if isinstance(event, Mapping) else None
         if isinstance(progress, str):
-            progress = parse_json(progress, name="progress", expected=_JSON_WORDS)
+            progress = parse_json(progress, name=f"{where}: progress", expected=_JSON_WORDS)
         if not isinstance(progress, Mapping) or "timestamp" not in progress:
             continue
-        stamp = datetime.fromisoformat(progress["timestamp"])
-        zoned_stamp = stamp if stamp.tzinfo is not None else stamp.replace(tzinfo=UTC)
         batches = by_query.setdefault(str(progress.get("runId", "")), {})
-        # Events contain the sum of rows, in some versions only those of each source.
-        counts = [progress] if "numInputRows" in progress else progress["sources"]
-        batches[zoned_stamp.timestamp()] = sum(float(count["numInputRows"]) for count in counts)
+        batches[_started_s(progress["timestamp"], where)] = _num_rows(progress, where)
     longest = max(by_query.values(), key=len, default={})
     return sorted(longest.items())
+
+
+def _started_s(timestamp: Any, where: str) -> float:
+    try:
+        stamp = datetime.fromisoformat(timestamp)
+        return (stamp if stamp.tzinfo is not None else stamp.replace(tzinfo=UTC)).timestamp()
+    except (TypeError, ValueError, OverflowError):
+        raise InputError(
+            f"{where}: timestamp is {shown(str(timestamp))}; expected a time such as "
+            "2026-11-01T13:00:00.000Z"
+        ) from None
+
+
+def _num_rows(progress: Mapping[str, Any], where: str) -> float:
+    # Events contain the sum of rows, in some versions only those of each source.
+    counts = [progress] if "numInputRows" in progress else progress.get("sources")
+    try:
+        num_rows = sum(float(count["numInputRows"]) for count in counts or ())
+    except (KeyError, TypeError, ValueError):
+        num_rows = math.nan
+    if not (counts and 0.0 <= num_rows <= LARGEST_NUMBER):
+        raise InputError(f"{where}: numInputRows is no number of rows; expected 0 or more")
+    return num_rows
 
 
 def _between(batches: Sequence[tuple[float, float]]) -> list[Sample]:

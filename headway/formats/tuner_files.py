@@ -237,7 +237,7 @@ def read_audit(path: Path) -> list[dict[str, object]]:
     expected = "the log of a tuner"
     text = read_text(path, expected=expected, largest_bytes=_MOST_AUDIT_BYTES)
     entries = []
-    for line in text.splitlines():
+    for line in text.split("\n"):
         with contextlib.suppress(InputError):
             entries.append(parse_json(line, name=str(path), expected=expected, has_infinity=True))
     return entries

@@ -12,6 +12,7 @@ from headway.assumptions.planning import MINUTES_AFTER_START, SAME_AFTER_START_R
 from headway.domain import AfterStart, Configuration, JobProfile, Metric, Target
 from headway.errors import InputError, argument
 from headway.models.arrays import Array
+from headway.models.batches.intervals import grid_point_after
 from headway.models.job.restart import restart_at, start_again
 from headway.models.laws.distributions import uniform_mixture_quantile
 from headway.planner.candidates import Candidates
@@ -156,7 +157,7 @@ def _simulated_batches(profile: JobProfile, configuration: Configuration, pace: 
         mean_s = float(pace.model.mean_s(rate_per_s * (until_s - read_until_s)))
         duration_s = factor * (_slower_ratio(profile, begun_s) * mean_s + extra_s)
         batches.append((begun_s, duration_s, begun_s - until_s, begun_s - read_until_s))
-        grid_s = trigger_s * (math.floor(begun_s / trigger_s) + 1.0) if trigger_s else 0.0
+        grid_s = float(grid_point_after(begun_s, trigger_s)) if trigger_s else 0.0
         begun_s, read_until_s, extra_s = max(begun_s + duration_s, grid_s), until_s, 0.0
     return np.array(batches)
 

@@ -239,12 +239,13 @@ class Candidates:
 
         If no batch is short enough to exceed it, the value of the shortest batch.
         """
-        profile, slots, partitions = self.question.profile, self.num_slots, self.partitions
-        shortest_s = pace.interval_s(np.zeros_like(self.trigger_s))
-        highest = launch_ratio(profile, slots, partitions, shortest_s)
-        if np.all(highest <= 1.0):
-            return highest
-        return launch_ratio(profile, slots, partitions, pace.interval_s(pace.usual_rows))
+        setting = self.question.profile, self.num_slots, self.partitions
+        if not any(stage.follows_rows for stage in self.question.profile.stages):
+            no_rows = np.zeros_like(self.trigger_s)
+            highest = launch_ratio(*setting, no_rows, pace.interval_s(no_rows))
+            if np.all(highest <= 1.0):
+                return highest
+        return launch_ratio(*setting, pace.usual_rows, pace.interval_s(pace.usual_rows))
 
     def planned_ratio(self, rate_per_s: Numeric) -> Array:
         """Factor on durations for the confidence. [-]"""

@@ -27,12 +27,12 @@ from headway.domain import (
 )
 from headway.errors import InputError, argument
 from headway.models.arrays import Array
+from headway.models.batches.intervals import grid_point_after
 from headway.models.job.duration import DurationModel, LevelSpan
 from headway.models.laws.distributions import uniform_mixture_quantile
 from headway.models.simulation.rate_trace import (
     BatchNoise,
     RateTraceRuns,
-    grid_point_after,
     simulate_rate_trace,
 )
 

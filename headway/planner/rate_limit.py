@@ -169,7 +169,8 @@ def _longest_batch_s(setting: Candidates) -> float:
 
 def _source_partitions(profile: JobProfile) -> int:
     """Partitions of the source: tasks of the stages that read it."""
-    return max(1, *(stage.num_source_tasks or 1 for stage in profile.stages if stage.reads_source))
+    readers = (stage.num_source_tasks or 1 for stage in profile.stages if stage.reads_source)
+    return max(readers, default=1)
 
 
 def _busiest_share(profile: JobProfile) -> float:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headway.assumptions.resources import LAUNCHES_PER_S
-from headway.domain import JobProfile, StageProfile
+from headway.domain import JobProfile, ObservedSetting, StageProfile
 from headway.models.arrays import Array, Numeric
 from headway.models.stages.task_counts import num_tasks_at
 from headway.units import counted
@@ -26,38 +26,58 @@ def most_launches_per_s(profile: JobProfile) -> float:
     profiled runs launched more, that is the limit.
     """
     profiled_per_s = (
-        float(
-            launches_per_s(
-                profile,
-                setting.configuration.shuffle_partitions,
-                max(setting.configuration.trigger_s, setting.batch_duration_mean_s),
-            )
-        )
+        float(_profiled_launches_per_s(profile, setting))
         for setting in profile.settings
         if setting.batch_duration_mean_s > 0.0
     )
     return max(LAUNCHES_PER_S.value, 0.0, *profiled_per_s)
 
 
+def _profiled_launches_per_s(profile: JobProfile, setting: ObservedSetting) -> Array:
+    num_slots, partitions = setting.configuration.size
+    interval_s = max(setting.configuration.trigger_s, setting.batch_duration_mean_s)
+    batch_rows = setting.rate_per_s * interval_s
+    return launches_per_s(profile, num_slots, partitions, batch_rows, interval_s)
+
+
 def launches_per_s(
-    profile: JobProfile, partitions: int | NDArray[np.int_], interval_s: Numeric
+    profile: JobProfile,
+    num_slots: int | NDArray[np.int_],
+    partitions: int | NDArray[np.int_],
+    batch_rows: Numeric,
+    interval_s: Numeric,
 ) -> Array:
     """Tasks that settings launch per second, with a batch in every interval [1/s]: (P18)."""
-    tasks = sum(
-        partitions if stage.num_source_tasks is None else stage.num_source_tasks
-        for stage in profile.stages
-    )
+    tasks = sum(_num_tasks(stage, num_slots, partitions, batch_rows) for stage in profile.stages)
     return np.asarray(tasks / np.maximum(interval_s, 1e-6))
+
+
+def _num_tasks(
+    stage: StageProfile,
+    num_slots: int | NDArray[np.int_],
+    partitions: int | NDArray[np.int_],
+    batch_rows: Numeric,
+) -> Array:
+    """Tasks of a stage in a batch of each setting."""
+    if not stage.tasks_vary:
+        of_rule = stage.num_source_tasks
+        return np.asarray(partitions if of_rule is None else of_rule, dtype=np.float64)
+    columns = np.broadcast_arrays(batch_rows, num_slots, partitions)
+    settings = zip(*(column.ravel().tolist() for column in columns), strict=True)
+    of_stage = [num_tasks_at(stage, *setting) for setting in settings]
+    return np.array(of_stage, dtype=np.float64).reshape(columns[0].shape)
 
 
 def launch_ratio(
     profile: JobProfile,
     num_slots: NDArray[np.int_],
     partitions: NDArray[np.int_],
+    batch_rows: Array,
     interval_s: Array,
 ) -> Array:
     """Tasks over those that can be launched: by the driver in a second, or at once on slots. [-]"""
-    launched = launches_per_s(profile, partitions, interval_s) / most_launches_per_s(profile)
+    launched_per_s = launches_per_s(profile, num_slots, partitions, batch_rows, interval_s)
+    launched = launched_per_s / most_launches_per_s(profile)
     return np.maximum(launched, _barrier_ratio(profile, num_slots, partitions))
 
 

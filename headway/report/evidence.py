@@ -45,7 +45,7 @@ def evidence_of(
         "that is compared with the target."
     )
     return (
-        Section(charts=(_panel(question, grid),)),
+        Section(charts=(_panel(question, grid, profile.baseline.task_cpus),)),
         Section(
             title=f"{question.name} against the rate",
             texts=(f"{setting}, no rate limit; the line ends where no latency can be quoted.",),
@@ -108,7 +108,7 @@ def _share_chart(question: Question, name: str, latencies_s: Sequence[float]) ->
     )
 
 
-def _panel(question: Question, grid: Grid) -> Chart:
+def _panel(question: Question, grid: Grid, profiled_task_cpus: float) -> Chart:
     """Sliders (name, label, stops in words, start), the figures that they change, and the grid."""
     base, limit_s = grid.base, question.target.limit_s
     targets_s = sorted({limit_s, *(float(f"{limit_s * step:.3g}") for step in _TARGET_STEPS)})
@@ -130,7 +130,7 @@ def _panel(question: Question, grid: Grid) -> Chart:
         f"--trigger {{trigger}}s --executors {{executors}} --cores {base.cores_per_executor} "
         f"--partitions {base.shuffle_partitions}"
     )
-    if base.task_cpus > 1:
+    if base.task_cpus != profiled_task_cpus:
         command += f" --task-cpus {base.task_cpus}"
     data = {
         "rates": grid.rates_per_s,

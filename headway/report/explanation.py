@@ -94,7 +94,8 @@ def sections_text(*sections: tuple[str, list[str]]) -> str:
 def _answer(plan: StreamAnswer) -> list[str]:
     texts = [headline(plan) + ".", *map(as_sentence, cautions(plan))]
     if plan.also:
-        texts.append("It also meets " + targets_text(plan.also) + ".")
+        also_met = f"It also meets {targets_text(plan.also)}."
+        texts.append(also_met if plan.feasible else f"All targets: {targets_text(plan.promises)}.")
     if plan.feasible:
         texts.append(f"Planned {plan.target.statistic}: {promise_text(plan)}.")
     texts.append(f"Configuration: {setting_text(plan.configuration)}.")

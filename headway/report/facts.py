@@ -268,7 +268,9 @@ def memory_rows(memory: MemoryPlan) -> list[tuple[str, str, str]]:
         if size_bytes
     ]
     if memory.parts:
-        rows.append(("heap needed", memory.needed_heap_bytes, "their sum"))
+        is_sum = memory.needed_heap_bytes <= sum(memory.parts.values())
+        why = "their sum" if is_sum else "the least that Spark and a program run with"
+        rows.append(("heap needed", memory.needed_heap_bytes, why))
     if memory.profiled_heap_bytes is not None:
         rows.append(("heap profiled", memory.profiled_heap_bytes, memory.profiled_heap))
     rows.append(("heap planned", memory.heap_bytes, memory.reason))

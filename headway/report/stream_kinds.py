@@ -157,7 +157,8 @@ def _with_checkpoint_text(finding: Finding) -> str:
     """What the existing checkpoint would do, in one line."""
     partitions = counted(round(finding.numbers["partitions"]), "shuffle partition")
     latency = f"{finding.names['statistic']} up to {format_duration(finding.numbers['latency_s'])}"
-    return f"the existing one, with {partitions}, also meets the target: {latency} (--checkpoint existing)"
+    existing = f"the existing one, with {partitions}, also meets the target"
+    return f"{existing}: {latency} (--checkpoint existing)"
 
 
 def _today_text(plan: Plan, finding: Finding) -> str:

@@ -14,6 +14,7 @@ from headway.assumptions.resources import OVERHEAD_RATIO, PYTHON_OVERHEAD_RATIO
 from headway.domain.plan_parts import PlannedResources
 from headway.lazy_classes import dataclass
 from headway.sparkconf import container
+from headway.sparkconf.task_resources import tasks_by_amounts
 from headway.units import counted, parse_size_bytes, spark_memory_text
 
 TASK_CPUS_KEY = "spark.task.cpus"
@@ -151,10 +152,9 @@ def _slots_of_resource(per_task: str, per_executor: str | None) -> int | None:
         amount, available = float(per_task), float(per_executor or "")
     except ValueError:
         return None
-    if not (amount > 0.0 and math.isfinite(amount) and math.isfinite(available)):
-        return None
-    # A share of up to a half lets several tasks use the same address.
-    return int(available * int(1.0 / amount) if amount <= 0.5 else available / amount)
+    if math.isfinite(amount) and amount > available:
+        return 0
+    return tasks_by_amounts(amount, available)
 
 
 def _cores_max(resources: PlannedResources, current: Mapping[str, str]) -> Iterator[Conflict]:

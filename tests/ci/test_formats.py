@@ -114,6 +114,20 @@ def test_markdown_starts_with_its_marker_and_stays_one_table() -> None:
     assert "<details><summary>1 changes without regression</summary>" in text
 
 
+def test_the_cost_in_all_is_that_of_the_jobs_in_each_currency() -> None:
+    held = a_report().jobs[0]
+    euros = replace(
+        held,
+        now=a_locked(cost_per_hour=1.0, requests_cost_per_hour=0.5, currency="EUR"),
+        then=a_locked(cost_per_hour=1.0, requests_cost_per_hour=0.3, currency="EUR"),
+    )
+    text = FORMATS["markdown"](Report(baseline=None, jobs=(held, euros)))
+    assert "**Headway: 432 per month (+144); 1,080 EUR per month (+144); 2 of 2 jobs" in text
+    assert "876 EUR -> 1,080 EUR" not in text
+    other_currency = replace(euros, then=a_locked(cost_per_hour=1.0, currency="USD"))
+    assert "+" not in Report(baseline=None, jobs=(other_currency,)).headline
+
+
 def test_sarif_has_rules_and_places() -> None:
     data = json.loads(FORMATS["sarif"](a_report()))
     (sarif_run,) = data["runs"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ import headway
 from headway.api.file_kinds import is_pipeline
 from headway.api.plan import plan_job
 from headway.cli.main import run
+from headway.domain.ordered import OrderedPipeline as Operators
 from headway.errors import InputError
 from headway.formats.as_json import json_text
 from headway.models.pipeline.latency import PHASES
@@ -276,3 +278,17 @@ def test_a_simulation_never_hangs(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert run(["plan", str(path)]) == 2
     assert "would take too long" in capsys.readouterr().err
     assert "saturated" in printed(capsys, "predict", str(path))
+
+
+@pytest.mark.parametrize("least", [5, 12, 30, 61])
+def test_the_planned_workers_are_the_fewest_that_meet_the_target(
+    least: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def simulated(pipeline: Operators, *_: object, **__: object) -> SimpleNamespace:
+        latency_s = 0.1 if pipeline.num_workers >= least else 9.0
+        return SimpleNamespace(mean_s=latency_s, p50_s=latency_s, p99_s=latency_s)
+
+    monkeypatch.setattr("headway.planner.kinds.operators.simulate_scheduler", simulated)
+    plan = headway.plan(str(EXAMPLES / "sessions.yaml"), rate="50k/s", target="p99 <= 1s")
+    assert plan.feasible
+    assert plan.pipeline.num_workers == max(least, plan.proved_workers)

@@ -24,6 +24,11 @@ def test_csv_and_json_lines_say_the_same(tmp_path: Path) -> None:
     assert read_key_counts(written(tmp_path, lines)) == comma
 
 
+def test_a_key_may_hold_what_some_take_for_a_line_end(tmp_path: Path) -> None:
+    for text in ('{"key": "a\u2028b", "count": 7}', "key,count\na\u2028b,7"):
+        assert read_key_counts(written(tmp_path, text)).keys == ("a\u2028b",)
+
+
 def test_numbers_of_json_are_long_and_those_of_csv_text(tmp_path: Path) -> None:
     lines = written(tmp_path, '{"key":12,"count":1}\n')
     assert read_key_counts(lines).kind == "long"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -64,11 +65,31 @@ def test_progress_may_stand_in_lists_and_events(how: str, tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     "text",
     ["{}", "[]", '{"data": {"result": []}}', '{"data": {"result": [{"values": [[1]]}]}}',
-     '{"timestamp": "soon", "numInputRows": 1}', json.dumps(progress(0, 5)), '{"a": 1}\nnot json'],
+     json.dumps(progress(0, 5)), '{"a": 1}\nnot json'],
 )  # fmt: skip
 def test_other_json_is_refused(text: str, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"rates\.json.*expected the answer of Prometheus"):
         read(tmp_path, text)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"timestamp": "soon"}, "rates.json:3: timestamp is 'soon'; expected a time such as"),
+        ({"timestamp": 7}, "rates.json:3: timestamp is '7'; expected a time such as"),
+        ({"numInputRows": -1}, "rates.json:3: numInputRows is no number of rows"),
+        ({"numInputRows": "nan"}, "rates.json:3: numInputRows is no number of rows"),
+        ({"numInputRows": None}, "rates.json:3: numInputRows is no number of rows"),
+    ],
+)
+def test_a_wrong_batch_is_named_with_its_line(
+    wrong: dict[str, object], message: str, tmp_path: Path
+) -> None:
+    lines = [progress(0, 900), progress(2, 100), progress(7, 1000) | wrong]
+    with pytest.raises(InputError, match=re.escape(message)):
+        read(tmp_path, "\n".join(map(json.dumps, lines)))
+    with pytest.raises(InputError, match=re.escape(message.replace("json:3", "json: entry 3"))):
+        read(tmp_path, json.dumps(lines))
 
 
 def test_a_plan_is_simulated_with_it(tmp_path: Path) -> None:

@@ -20,7 +20,8 @@ from headway.errors import InputError
 from headway.formats.as_json import plan_json
 from headway.formats.from_json import plan_from_json
 from headway.models.estimation.warm_up import falling_ratios
-from headway.planner.after_start import for_fresh_jvm
+from headway.planner.after_start import _simulated_batches, for_fresh_jvm
+from headway.planner.recovery import Pace
 from headway.report.explanation import explanation_text
 from headway.report.sheet_text import sheet_text
 from headway.report.stream import prediction_sheet, stream_sheet
@@ -186,3 +187,15 @@ def test_a_prediction_has_the_restart_of_its_setting_among_its_details() -> None
     assert plan_restart.restart.total_s > restart.total_s
     assert predict(warmed(), rate="9M/s").restart is None
     assert predict(a_profile(), rate=RATE).restart is None
+
+
+@pytest.mark.parametrize("trigger_s", [0.6, 0.7, 1.1])
+def test_batches_begin_on_the_grid_of_any_trigger(trigger_s: float) -> None:
+    quick = replace(warmed(), arrivals=replace(warmed().arrivals, rate_per_s=10.0))
+    phases = tuple(replace(phase, mean_s=phase.mean_s / 50.0) for phase in quick.driver_phases)
+    quick = replace(quick, driver_phases=phases)
+    setting = replace(quick.baseline, trigger_s=trigger_s)
+    begun_s = _simulated_batches(quick, setting, Pace.of(quick, setting))[:, 0]
+    steady_s = np.diff(begun_s[begun_s > 100.0])
+    assert len(steady_s) > 50
+    assert steady_s == pytest.approx(np.full(len(steady_s), trigger_s))

@@ -190,13 +190,13 @@ def test_a_difference_shows_requests_and_files() -> None:
     before = planned(trigger="1s", partitions=8, checkpoint_store="s3")
     after = planned(trigger="2s", partitions=8, checkpoint_store="s3")
     difference = headway.diff(before, after)
-    requests = difference.figure("write requests")
+    requests = difference.figure("checkpoint store")
     files = difference.figure("files")
     assert requests is not None
     assert files is not None
     assert requests.change_ratio == pytest.approx(-0.5, abs=0.01)
     assert files.before == pytest.approx(3600 * FILES_PER_S)
-    assert "write requests" in as_text(difference)
+    assert "checkpoint store" in as_text(difference)
 
 
 CATALOGUE = """\

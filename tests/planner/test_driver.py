@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 import headway
 from headway.domain import (
     Arrivals,
+    DefaultParallelism,
     NodeType,
+    SourceTasks,
     StreamAnswer,
     Target,
 )
 from headway.errors import InputError
 from headway.planner.space import SearchSpace
-from headway.planner.tasks import most_launches_per_s
+from headway.planner.tasks import launch_ratio, launches_per_s, most_launches_per_s
 from headway.words import all_words
 from tests.factories import a_configuration, a_profile
 from tests.planner.plans import plan
@@ -48,6 +51,18 @@ def test_a_driver_that_was_seen_to_launch_more_manages_more() -> None:
         batch_duration_mean_s=0.8,
     )
     assert most_launches_per_s(replace(a_profile(), settings=(seen,))) == pytest.approx(10_000.0)
+
+
+def test_a_source_with_a_task_per_core_launches_as_many() -> None:
+    per_core = SourceTasks(parallelism=DefaultParallelism())
+    source, *others = a_profile().stages
+    job = replace(a_profile(), stages=(replace(source, source_tasks=per_core), *others))
+    slots, partitions = np.array([10, 6000]), np.array([8, 8])
+    setting = slots, partitions, np.array([100.0, 100.0]), np.array([1.0, 1.0])
+    assert launches_per_s(job, *setting) - launches_per_s(a_profile(), *setting) == pytest.approx(
+        slots - source.num_source_tasks
+    )
+    assert (launch_ratio(job, *setting) > 1.0).tolist() == [False, True]
 
 
 def test_tasks_of_several_cores_leave_fewer_slots() -> None:

@@ -13,12 +13,14 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from headway.domain import (
+    CatchUp,
     Change,
     Plan,
     StreamAnswer,
     Target,
 )
 from headway.emitters import FORMATS
+from headway.report.explanation import explanation_text
 from headway.sparkconf import parse_properties
 from tests.factories import a_plan, a_prediction, about_stage, an_infeasible_plan
 
@@ -53,6 +55,17 @@ def test_every_format_says_where_it_comes_from(name: str) -> None:
 def test_a_plan_that_misses_its_target_says_so_first(name: str) -> None:
     text = outputs(an_infeasible_plan())[name]
     assert text.startswith("# !!! INFEASIBLE")
+
+
+def test_the_header_names_all_targets_of_which_any_may_be_missed() -> None:
+    plan = an_infeasible_plan(also=(CatchUp(limit_s=1.0, after=1800.0),))
+    targets = "p99 <= 3.00 s and catch_up <= 1.00 s after 30 min at 50k/s"
+    for text in outputs(plan).values():
+        assert f"no configuration meets {targets}" in text
+        assert f"target: {targets}" in text
+    explanation = " ".join(explanation_text(plan).split())
+    assert "It also meets" not in explanation
+    assert "All targets: p99 <= 3.00 s and catch_up <= 1.00 s after 30 min." in explanation
 
 
 @pytest.mark.parametrize("name", FORMATS)

@@ -210,6 +210,12 @@ def test_kinesis_limits_each_shard(source: str, key: str) -> None:
     ) >= 1.5 * 20e3 * max(skewed.configuration.trigger_s, 0.1)
 
 
+def test_shards_that_no_stage_reads_one_by_one_count_as_one() -> None:
+    profile = profile_of("KinesisV2MicroBatchStream[clicks]")
+    stages = (replace(profile.stages[0], tasks_rule="fixed"), *profile.stages[1:])
+    assert plan_of(replace(profile, stages=stages)).feasible
+
+
 def test_a_limit_far_beyond_every_profiled_batch_is_no_limit() -> None:
     """Nothing tells what a batch of 310,000,000,000 rows costs, and none will ever come."""
     profile = profile_of("KafkaV2[Subscribe[orders]]")

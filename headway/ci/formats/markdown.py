@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 from headway.ci.formats.figures import cost_text, job_row
 from headway.ci.nouns import Finding, Held, Level, Report, Rule
@@ -20,7 +21,7 @@ _OF_LATENCY = frozenset((Rule.LOCKED, Rule.TARGET, Rule.LATENCY, Rule.DRIFT, Rul
 
 def markdown_text(report: Report) -> str:
     """The outcome, a table of the jobs, what was found, and a hidden marker on top."""
-    headline = filter(None, (_cost_in_all(report), report.missing_today, report.outcome))
+    headline = filter(None, (*_costs_in_all(report), report.missing_today, report.outcome))
     lines = [MARKER, f"**Headway: {_escaped('; '.join(headline))}**", ""]
     if report.jobs:
         lines += [f"| {' | '.join(_HEAD)} | |", "|---|---|---|---|---|---|---|"]
@@ -37,14 +38,11 @@ def markdown_text(report: Report) -> str:
     return "\n".join(lines)
 
 
-def _cost_in_all(report: Report) -> str:
-    """The cost of all jobs with a price per month, and its change; empty if there is none."""
-    costs = [held.cost_per_month for held in report.jobs if held.cost_per_month is not None]
-    change = report.change_per_month
-    if not costs:
-        return ""
-    changed = f" ({format_money(change, sign=True)})" if change else ""
-    return f"{format_money(sum(costs), currency=report.currency)} per month{changed}"
+def _costs_in_all(report: Report) -> Iterator[str]:
+    """The cost of all jobs with a price per month, and its change, for each currency."""
+    for currency, (cost, change) in report.costs_per_month.items():
+        changed = f" ({format_money(change, sign=True)})" if change else ""
+        yield f"{format_money(cost, currency=currency)} per month{changed}"
 
 
 def _row(held: Held) -> str:

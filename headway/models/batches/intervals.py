@@ -11,12 +11,13 @@ import numpy as np
 
 from headway.assumptions.switches import ARRIVED_SPREAD_RATIO, MOST_TRIGGER_DELAY_S
 from headway.lazy_classes import dataclass
-from headway.models.arrays import Array
+from headway.models.arrays import Array, Numeric
 from headway.models.laws.normal import quick_ndtr
 
 NARROWEST_LOG_SD = 1e-9  # a constant is the lognormal of this width
 _MOST_SPREADS = 6.0
 _NEXT_TRIGGER_RATIO = 1e-9
+_ROUNDING = 1e-9  # a start on the grid may be below it by a rounding error
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,3 +127,17 @@ def held_back_trigger_s(
     last = math.ceil(num_triggers + _MOST_SPREADS * spread)
     later = np.arange(first, last + 1, dtype=np.float64)
     return trigger_s * float(first + quick_ndtr((num_triggers - later) / spread).sum())
+
+
+def grid_point_after(moment: Numeric, trigger_s: float) -> Array:
+    """The next trigger after a moment, a multiple of the interval (S6). [s]
+
+    Parameters
+    ----------
+    moment : (...) array or float
+    trigger_s : float, > 0
+
+    >>> grid_point_after(np.array([0.0, 1.9]), 2.0)
+    array([2., 2.])
+    """
+    return np.asarray(trigger_s * (np.floor(moment / trigger_s + _ROUNDING) + 1.0))

@@ -10,8 +10,9 @@ import numpy as np
 
 from headway.assumptions.predictions import POLLING_DELAY_S, USUAL_PERSISTENCE_RATIO
 from headway.models.arrays import Array, poisson_counts
+from headway.models.batches.intervals import grid_point_after
 
-_ROUNDING = 1e-9  # a start on the grid may be below it by a rounding error
+_LAST_ROW_RATIO = 1e-9
 _CELLS_PER_SHORTEST = 4
 _MOST_CELLS = 200_000
 _LEAST_CELLS = 1000
@@ -225,20 +226,6 @@ def _after_outages(start: Array, outages_s: Sequence[tuple[float, float]]) -> Ar
     return start
 
 
-def grid_point_after(moment: Array, trigger_s: float) -> Array:
-    """The next trigger after a moment, a multiple of the interval (S6). [s]
-
-    Parameters
-    ----------
-    moment : (...) array
-    trigger_s : float, > 0
-
-    >>> grid_point_after(np.array([0.0, 1.9]), 2.0)
-    array([2., 2.])
-    """
-    return np.asarray(trigger_s * (np.floor(moment / trigger_s + _ROUNDING) + 1.0))
-
-
 def _simulated(
     steps: Sequence[tuple[Array, ...]], counts: CumulativeRows, after_commit_s: float
 ) -> RateTraceRuns:
@@ -248,7 +235,7 @@ def _simulated(
     has_rows = rows > 0.0
     runs = np.broadcast_to(np.arange(len(rows), dtype=np.float64)[:, np.newaxis], rows.shape)
     # Slightly less than the last row, after which there may be a long time without rows.
-    until = read_rows + rows * (1.0 - _ROUNDING)
+    until = read_rows + rows * (1.0 - _LAST_ROW_RATIO)
     arrivals = [
         counts.arrival_s(np.stack([read_rows[run][has_rows[run]], until[run][has_rows[run]]]), run)
         for run in range(len(rows))

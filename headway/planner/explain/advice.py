@@ -26,7 +26,6 @@ from headway.planner.explained_setting import ExplainedSetting, is_worthwhile
 from headway.planner.question import Question
 from headway.planner.switches import setting_of_switch, turned_ends, why_not
 from headway.planner.tasks import (
-    launches_per_s,
     most_launches_per_s,
     short_of_tasks,
     with_source_partitions,
@@ -189,9 +188,9 @@ def _available_now(setting: ExplainedSetting) -> Iterator[str]:
 
 
 def _launches(setting: ExplainedSetting) -> Iterator[str]:
-    profile, configuration = setting.question.profile, setting.configuration
-    interval_s = max(configuration.trigger_s, setting.duration_s)
-    launched_per_s = float(launches_per_s(profile, configuration.shuffle_partitions, interval_s))
+    profile = setting.question.profile
+    interval_s = max(setting.configuration.trigger_s, setting.duration_s)
+    launched_per_s = sum(map(setting.num_tasks, profile.stages)) / interval_s
     if launched_per_s > MEASURED_LAUNCHES_PER_S.value:
         longer_s = interval_s * launched_per_s / MEASURED_LAUNCHES_PER_S.value
         yield (
@@ -210,7 +209,7 @@ def _skew(setting: ExplainedSetting) -> Iterator[str]:
         excess_s = setting.rows_s(stage, (ratio - 1.0) / setting.num_tasks(stage))
         if ratio > SKEWED_RATIO.value and setting.is_much(excess_s):
             cure = "an even distribution of the rows over source partitions does"
-            if stage.num_source_tasks is None:
+            if not (stage.reads_source or stage.is_static):
                 cure = "salting the keys does; 'headway ordered' shows what placing saves"
             yield (
                 f"skew: the largest task of {stage.called} reads {ratio:.1f} times the rows of "

@@ -17,11 +17,13 @@ from headway.domain import AnyAnswer, AnyPromise
 from headway.domain.target import targets_text
 from headway.units import HOURS_PER_MONTH, counted, format_rate
 
-# : Figures that are this close are equal, since files have six digits.
+#: Figures that are this close are equal, since files have six digits.
 UNCHANGED_RATIO = 1e-4
 
 
-Why: TypeAlias = Literal["costs of the job", "target", "rate", "price of a node", "write requests"]
+Why: TypeAlias = Literal[
+    "costs of the job", "target", "rate", "price of a node", "checkpoint store"
+]
 """Possible causes of a larger or more expensive plan."""
 
 
@@ -58,13 +60,13 @@ class Cause:
         return f"{text}: {', '.join(effects)}"
 
 
-# : Nodes that the new job needs at a rate for some targets; None if unknown.
+#: Nodes that the new job needs at a rate for some targets; None if unknown.
 Needs = Callable[[float | None, tuple[AnyPromise, ...]], int | None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sized:
-    """A question and the resulting size; costs are per hour, for all nodes and write requests.
+    """A question and the resulting size; costs are per hour, of all nodes and of the store.
 
     ``currency`` is empty if unknown.
     """
@@ -73,7 +75,7 @@ class Sized:
     promises: tuple[AnyPromise, ...]
     nodes: int
     cost_per_hour: float | None = None
-    requests_cost_per_hour: float | None = None
+    store_cost_per_hour: float | None = None
     currency: str = ""
 
     @property
@@ -99,12 +101,12 @@ def causes(before: Sized, after: Sized, needs: Needs) -> tuple[Cause, ...]:
 
 
 def _of_prices(before: Sized, after: Sized) -> Iterator[Cause]:
-    """What is paid for a node, and for write requests."""
+    """What is paid for a node, and for the write requests and space of the checkpoint store."""
     prices: list[tuple[Why, float, float, int]] = []
     if before.node_price is not None and after.node_price is not None:
         prices.append(("price of a node", before.node_price, after.node_price, before.nodes))
-    requests = before.requests_cost_per_hour or 0.0, after.requests_cost_per_hour or 0.0
-    prices.append(("write requests", *requests, 1))
+    of_store = before.store_cost_per_hour or 0.0, after.store_cost_per_hour or 0.0
+    prices.append(("checkpoint store", *of_store, 1))
     for why, then, now, count in prices:
         if not math.isclose(then, now, rel_tol=UNCHANGED_RATIO):
             yield Cause(

@@ -149,7 +149,7 @@ def sized(plan: AnyAnswer) -> Sized:
         promises=plan.promises,
         nodes=plan.nodes,
         cost_per_hour=None if plan.ends else plan.cost_per_hour,
-        requests_cost_per_hour=None if plan.ends else _requests_cost(plan),
+        store_cost_per_hour=None if plan.ends else _store_cost(plan),
         currency="" if plan.node_type is None else plan.node_type.currency,
     )
 
@@ -182,7 +182,7 @@ def _quantities(before: Any, after: Any) -> list[_Quantity]:
         ("rate", "rows/s", lambda plan: plan.rate_per_s),
         ("nodes", "count", lambda plan: plan.nodes),
         ("cost", "per month", lambda plan: per_month(plan.cost)),
-        ("write requests", "per month", lambda plan: per_month(_requests_cost(plan))),
+        ("checkpoint store", "per month", lambda plan: per_month(_store_cost(plan))),
         ("files", "per hour", lambda plan: plan.writes and plan.writes.files_per_hour),
         *latencies,
         ("utilisation", "share", lambda plan: plan.prediction.utilization_ratio),
@@ -191,7 +191,8 @@ def _quantities(before: Any, after: Any) -> list[_Quantity]:
     ]
 
 
-def _requests_cost(plan: Any) -> float | None:
+def _store_cost(plan: Any) -> float | None:
+    """Cost per hour of the write requests and the space of the checkpoint store."""
     return None if plan.writes is None else plan.writes.bill_per_hour
 
 

@@ -27,6 +27,7 @@ from headway.models.ordered.chain import (
 from headway.models.simulation.ordered_schedulers import SchedulerRun, simulate_scheduler
 
 _TUPLES_OF_PLAN, _TUPLES = 50_000, 200_000
+_SINGLE_STEPS = 8  # of one worker each, from the bound on
 _MOST_SLICES = 50e6  # of all schedulers; beyond this, a simulation takes minutes
 
 
@@ -164,18 +165,27 @@ def plan_operators(
             run=None,
             proved_workers=worker_limit + 1,
         )
-    num_workers, step = fewest, 1
-    while True:
+
+    def with_workers(num_workers: int) -> OperatorsPlan:
         planned = replace(pipeline, num_workers=num_workers)
         run = simulate_scheduler(
             planned, pipeline.compare[0], _limits(planned), num_tuples=_TUPLES_OF_PLAN
         )
-        plan = OperatorsPlan(pipeline=planned, target=target, run=run, proved_workers=fewest)
-        if plan.feasible or num_workers == worker_limit:
-            return plan
+        return OperatorsPlan(pipeline=planned, target=target, run=run, proved_workers=fewest)
+
+    plan, too_few, step = with_workers(fewest), fewest - 1, 1
+    while not plan.feasible and plan.pipeline.num_workers < worker_limit:
+        too_few = plan.pipeline.num_workers
         # At first one more each time, then larger steps.
-        step = step if num_workers < fewest + 8 else 2 * step
-        num_workers = min(num_workers + step, worker_limit)
+        step = step if too_few < fewest + _SINGLE_STEPS else 2 * step
+        plan = with_workers(min(too_few + step, worker_limit))
+    while plan.feasible and plan.pipeline.num_workers - too_few > 1:
+        between = with_workers((plan.pipeline.num_workers + too_few) // 2)
+        if between.feasible:
+            plan = between
+        else:
+            too_few = between.pipeline.num_workers
+    return plan
 
 
 def _require_few_slices(pipeline: OrderedPipeline, num_tuples: int) -> None:
