@@ -10,6 +10,7 @@ import headway.limits as limits
 from headway.domain.checks import require_count, require_not_negative
 from headway.lazy_classes import dataclass
 
+_SHORTEST_TRIGGER_S = 1e-3
 _DIGITS = 9  # beyond are those that quotients and products of fractions leave
 
 TaskCores: TypeAlias = float
@@ -127,8 +128,12 @@ class Configuration:
         check_task_cores(self, limits.MOST_CORES)
         require_count(limits.MOST_CORES, tasks_per_executor=self.tasks_per_executor)
         _require_room_for_a_task(self.cores_per_executor, self.task_cpus)
-        if not 0 <= self.trigger_s <= limits.LONGEST_S:
-            fault = f"trigger_s is {self.trigger_s}; expected 0 (as fast as possible) to ten years"
+        # Spark drops what is less than a millisecond.
+        if self.trigger_s != 0 and not _SHORTEST_TRIGGER_S <= self.trigger_s <= limits.LONGEST_S:
+            fault = (
+                f"trigger_s is {self.trigger_s}; expected 0 (as fast as possible), or a "
+                "millisecond to ten years"
+            )
             raise ValueError(fault)
         require_count(limits.MOST_LONG, max_offsets_per_trigger=self.max_offsets_per_trigger)
 
