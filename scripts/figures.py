@@ -9,6 +9,7 @@ page in Chromium, the system's own where there is one.
 
 from __future__ import annotations
 
+import math
 import shutil
 import sys
 from collections.abc import Sequence
@@ -27,6 +28,7 @@ stroke-width: 2.5; stroke-dasharray: 7 4 } .limit { stroke: #555; stroke-dasharr
 </style>"""
 _LEFT, _TOP, _WIDTH, _HEIGHT = 70, 20, 560, 240
 _TRIGGER_S, _NUM_ARRIVALS = 1.0, 3
+_RATE_STEP_PER_S = 50e3
 Point = tuple[float, float]
 
 
@@ -104,29 +106,32 @@ def batches() -> str:
 def saturation() -> str:
     """p99 against the rate for one and two nodes of the example, as fast as possible."""
     import headway
+    from headway.digits import format_rate_down
 
-    highest_per_s, highest_s = 200e3, 4.0
+    highest_per_s, highest_s = 300e3, 4.0
     parts = axes(
         "input rate",
-        [(share, f"{share * highest_per_s / 1e3:.0f}k/s") for share in (0, 0.25, 0.5, 0.75, 1)],
+        [(rate / highest_per_s, f"{rate / 1e3:.0f}k/s") for rate in (0, 1e5, 2e5, 3e5)],
         [(share, f"{share * highest_s:.0f} s") for share in (0, 0.25, 0.5, 0.75, 1)],
     )
     for executors, kind in ((1, "a"), (2, "b")):
-        points, last_per_s = [], 0.0
-        for step in range(1, 41):
-            rate_per_s = step * highest_per_s / 40
-            found = headway.predict(PROFILE, rate=rate_per_s, trigger=1.0, executors=executors)
-            if found.tuple_latency is None or found.tuple_latency.p99_s > highest_s:
+        points = []
+        for step in range(1, 61):
+            rate_per_s = step * highest_per_s / 60
+            predicted = headway.predict(PROFILE, rate=rate_per_s, trigger=1.0, executors=executors)
+            latency, stable_per_s = predicted.tuple_latency, predicted.sustainable_rate_per_s
+            if latency is None or latency.p99_s > highest_s:
                 break
-            last_per_s = rate_per_s
-            points.append(_place(rate_per_s / highest_per_s, found.tuple_latency.p99_s / highest_s))
+            points.append(_place(rate_per_s / highest_per_s, latency.p99_s / highest_s))
         parts.append(line(points, kind))
         x, y = points[-1]
         words = f"{executors} node{'s' if executors > 1 else ''}"
-        parts.append(text(x - 6, y - 10, f"{words}, up to {last_per_s / 1e3:.0f}k/s", "end"))
+        stable = f"{words}: stable up to {format_rate_down(stable_per_s)}"
+        parts.append(text(x - 6, y - 10, stable, "end"))
     parts += [
         line([_place(0, 0.5), _place(1, 0.5)], "limit"),
         text(_LEFT + 8, _TOP + 114, "target 2 s"),
+        text(8, 14, "p99"),
     ]
     return svg("p99 tuple latency against the input rate", 310, parts)
 
@@ -137,12 +142,14 @@ def frontier() -> str:
 
     plan = headway.plan(PROFILE, rate="120k/s", target="p99 <= 2s", max_nodes=6)
     rates = {point.nodes: point.sustainable_rate_per_s for point in plan.frontier}
-    highest_per_s = 1.25 * max(rates.values())
+    highest_per_s = _RATE_STEP_PER_S * (math.ceil(max(rates.values()) / _RATE_STEP_PER_S) + 0.5)
     asked = plan.rate_per_s / highest_per_s
     most = max(rates)
     marks = [((nodes - 0.5) / most, f"{nodes}") for nodes in rates]
+    num_steps = int(highest_per_s / _RATE_STEP_PER_S)
+    ticks_per_s = [_RATE_STEP_PER_S * step for step in range(num_steps + 1)]
     parts = axes(
-        "nodes", marks, [(share, f"{share * highest_per_s / 1e3:.0f}k/s") for share in (0, 0.5, 1)]
+        "nodes", marks, [(rate / highest_per_s, f"{rate / 1e3:.0f}k/s") for rate in ticks_per_s]
     )
     for nodes, rate_per_s in rates.items():
         x, y = _place((nodes - 0.8) / most, rate_per_s / highest_per_s)
@@ -150,12 +157,8 @@ def frontier() -> str:
         height = _TOP + _HEIGHT - y
         parts.append(bar(kind, x, y, 0.6 * _WIDTH / most, height))
     parts.append(line([_place(0, asked), _place(1, asked)], "limit"))
-    x, y = _place(0, asked)
-    parts.append(
-        text(
-            x + 8, y - 8, f"asked for: {plan.rate_per_s / 1e3:.0f}k/s; the plan: {plan.nodes} nodes"
-        )
-    )
+    requested = f"line: the requested {plan.rate_per_s / 1e3:.0f}k/s; the plan: {plan.nodes} nodes"
+    parts.append(text(_LEFT + 8, _TOP + 14, requested))
     return svg("Max rate within target by number of nodes", 310, parts)
 
 

@@ -50,8 +50,8 @@ class Offered(Protocol[SizedOut]):
     """A job of any kind on the nodes of one offer."""
 
     @property
-    def most_slots(self) -> int:
-        """Slots of the maximum number of nodes."""
+    def most_room(self) -> float:
+        """Slots of the maximum number of nodes, in those of the profiled speed."""
 
     def fewest(self) -> Fewest:
         """The fewest nodes that meet every target."""
@@ -77,8 +77,13 @@ def enumerated(offers: Sequence[Offered[Sized]], objective: Objective) -> tuple[
         (index, offer.nearest(), fewest)
         for index, (offer, fewest) in enumerate(zip(offers, all_fewest, strict=True))
     ]
-    # Of those over capacity, the one with the most room.
-    return min(missed, key=lambda choice: (choice[1].planned_s, -offers[choice[0]].most_slots))
+
+    def rank(choice: tuple[int, Sized, Fewest]) -> tuple[float, ...]:
+        index, size, _ = choice
+        # Of those over capacity, the one with the most room, and of these the cheapest.
+        return size.planned_s, -offers[index].most_room, *_rank(size, objective)
+
+    return min(missed, key=rank)
 
 
 def enumerated_if_feasible(

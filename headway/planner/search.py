@@ -197,9 +197,9 @@ class _OfQuery:
     offer: Offer
 
     @property
-    def most_slots(self) -> int:
+    def most_room(self) -> float:
         space = self.offer.question.space
-        return space.num_slots(space.max_nodes)
+        return space.num_slots(space.max_nodes) * space.core_speed_ratio
 
     def fewest(self) -> Fewest:
         return fewest_nodes(self.offer.question)

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from headway.digits import format_money, size_text
 from headway.domain import FrontierPoint, Metric, PlannedRate, Prediction, StreamAnswer
+from headway.domain.finding import FindingCode
 from headway.domain.sheet import Section, Sheet, setting_lines
 from headway.domain.target import targets_text
 from headway.domain.writes import PlannedWrites
@@ -202,9 +203,10 @@ def frontier_sections(plan: StreamAnswer) -> tuple[Section, Section]:
     ]
     promised, cost = targets_text(plan.promises), ("cost/h",) if has_cost else ()
     requested = f"at {format_rate(requested_rate_per_s)}"
+    nodes = "nodes" if plan.node_type is None else f"nodes of {plan.node_type.name}"
     return (
         Section(
-            title=f"frontier: max rate within {promised}, by number of nodes",
+            title=f"frontier: max rate within {promised}{_on_trigger(plan)}, by number of {nodes}",
             head=("nodes", "max rate ", requested, *cost, "configuration"),
             rows=tuple(rows),
             right=(0, 1),
@@ -213,6 +215,13 @@ def frontier_sections(plan: StreamAnswer) -> tuple[Section, Section]:
         ),
         Section(texts=tuple(_legend(plan, points)), close=True),
     )
+
+
+def _on_trigger(plan: StreamAnswer) -> str:
+    """Without a target of its own, a plan keeps the profiled trigger interval."""
+    if not any(finding.code is FindingCode.TARGET_OF_PROFILE for finding in plan.findings):
+        return ""
+    return f" on the profiled trigger of {trigger_text(plan.configuration.trigger_s)}"
 
 
 def _is_extrapolated(point: FrontierPoint) -> bool:

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from headway.spec.kinds.schedule import ScheduledJob
 
 _CATALOG = "nodes.yaml"
+_ONE_EXECUTOR_PER_NODE = ("databricks",)
 
 
 def profile_of(name: str, job: StreamingJob | ScheduledJob) -> JobProfile:
@@ -116,6 +117,7 @@ def node_type_of(cluster: Cluster) -> NodeType:
     is_stated = cluster.reserved_cores is not None and cluster.reserved_memory_bytes is not None
     node_type = _node_type(
         node,
+        cluster.platform,
         cores,
         memory_bytes,
         reserved_by="the cluster's file" if is_stated else _reserved_by(cluster.platform, None),
@@ -128,7 +130,8 @@ def node_type_of(cluster: Cluster) -> NodeType:
     )
     if executors < 1:
         raise InputError(f"an executor with its memory does not fit on a node {node.name}")
-    return replace(node_type, executors_per_node=executors)
+    most = node_type.executors_per_node or executors
+    return replace(node_type, executors_per_node=min(executors, most))
 
 
 def reserve_of(platform: str, catalog: NodeCatalog | None = None) -> ReserveEntry | None:
@@ -166,7 +169,12 @@ def store_price(store: CheckpointStore, catalog: NodeCatalog | None = None) -> S
 
 
 def _node_type(
-    node: NodeEntry, cores: int, memory_bytes: int, reserved_by: str, currency: str
+    node: NodeEntry,
+    platform: str,
+    cores: int,
+    memory_bytes: int,
+    reserved_by: str,
+    currency: str,
 ) -> NodeType:
     return NodeType(
         name=node.name,
@@ -174,6 +182,7 @@ def _node_type(
         memory_bytes=memory_bytes,
         price_per_hour=node.price_per_hour or None,
         core_speed_ratio=node.core_speed_ratio,
+        executors_per_node=1 if platform in _ONE_EXECUTOR_PER_NODE else None,
         reserved_cores=node.cores - cores,
         reserved_memory_bytes=node.memory_bytes - memory_bytes,
         reserved_by=reserved_by,
@@ -218,7 +227,9 @@ def node_type_named(name: str, catalog: str | Path | None, platform: Platform) -
     if cores < 1 or memory_bytes < 1:
         raise InputError(f"a node {name} has nothing left for executors on {platform}")
     reserved_by = _reserved_by(platform, node_catalog)
-    return _node_type(nodes[name], cores, memory_bytes, reserved_by, node_catalog.currency)
+    return _node_type(
+        nodes[name], platform, cores, memory_bytes, reserved_by, node_catalog.currency
+    )
 
 
 def catalog_at(path: NodeCatalog | str | Path | None) -> NodeCatalog:

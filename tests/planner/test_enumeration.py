@@ -36,7 +36,7 @@ class Offer:
     times_s: tuple[float, ...]
     limit_s: float = 1.0
     price: float = 1.0
-    most_slots: int = 1
+    most_room: float = 1.0
 
     def fewest(self) -> Fewest:
         most = len(self.times_s)
@@ -65,7 +65,7 @@ def test_the_size_is_that_of_a_scan_over_all_offers_and_nodes(objective: Objecti
             Offer(
                 times_s=tuple(drawn.uniform(0.5, 2.5) for _ in range(drawn.randint(1, 6))),
                 price=drawn.choice([0.5, 1.0, 3.0]),
-                most_slots=drawn.randint(1, 9),
+                most_room=drawn.randint(1, 9),
             )
             for _ in range(drawn.randint(1, 4))
         ]
@@ -87,8 +87,15 @@ def test_the_size_is_that_of_a_scan_over_all_offers_and_nodes(objective: Objecti
 
 def test_of_offers_that_are_all_over_capacity_the_one_with_most_room_is_the_nearest() -> None:
     over = (float("inf"),)
-    offers = [Offer(times_s=over, most_slots=slots) for slots in (4, 16, 8)]
+    offers = [Offer(times_s=over, most_room=room) for room in (4, 16, 8)]
     assert enumerated(offers, "nodes")[0] == 1
+
+
+@pytest.mark.parametrize("objective", get_args(Objective))
+def test_of_offers_with_as_much_room_the_cheapest_is_the_nearest(objective: Objective) -> None:
+    offers = [Offer(times_s=(float("inf"),), price=price) for price in (3.0, 1.0, 2.0)]
+    assert enumerated(offers, objective)[0] == 1
+    assert enumerated(offers[::-1], objective)[0] == 1
 
 
 def test_what_is_tried_one_by_one_is_proved_and_what_is_halved_is_not() -> None:

@@ -17,7 +17,7 @@ from headway.domain.question import PlanQuestion
 from headway.errors import InputError
 from headway.formats.as_json import json_text, plan_json
 from headway.formats.from_json import parse_plan
-from headway.spec.parts import built_in_catalog, node_type_of, reserve_of
+from headway.spec.parts import built_in_catalog, node_type_named, node_type_of, reserve_of
 from headway.spec.spec_file import parse_spec
 from headway.units import parse_size_bytes, spark_memory_bytes
 from headway.words import all_words
@@ -76,6 +76,11 @@ def test_what_is_left_of_a_node(
     assert reserve is not None
     assert reserve.cores_left(cores) == left
     assert least_mib * MIB <= reserve.memory_left_bytes(memory_gib * GIB) <= most_mib * MIB
+
+
+@pytest.mark.parametrize(("platform", "per_node"), [("databricks", 1), ("emr", None)])
+def test_databricks_runs_one_executor_per_node(platform: Any, per_node: int | None) -> None:
+    assert node_type_named("m6i.xlarge", None, platform).executors_per_node == per_node
 
 
 def test_every_figure_is_dated_and_sourced() -> None:

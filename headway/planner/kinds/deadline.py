@@ -110,8 +110,8 @@ class _OfBatchJob:
         return cls(job=job, deadline=deadline, space=space, confidence=confidence)
 
     @property
-    def most_slots(self) -> int:
-        return self.space.num_slots(self.space.max_nodes)
+    def most_room(self) -> float:
+        return self.space.num_slots(self.space.max_nodes) * self.space.core_speed_ratio
 
     @cached_property
     def table(self) -> tuple[DeadlinePoint, ...]:

@@ -155,8 +155,8 @@ class DStreamsSearch:
         return self.latencies_s[cache_key]
 
     @property
-    def most_slots(self) -> int:
-        return self.setting(self.space.max_nodes, 1.0).num_slots
+    def most_room(self) -> float:
+        return self.setting(self.space.max_nodes, 1.0).num_slots * self.space.core_speed_ratio
 
     def fewest(self) -> Fewest:
         max_nodes = self.space.max_nodes
