@@ -10,9 +10,11 @@ from headway.api.predict import predict
 from headway.api.specs import plan_spec, replanned
 from headway.ci.changes import (
     batch_changes,
+    caution_findings,
     finding,
     is_same_rate,
     judged_today,
+    restrictions,
     same_promises,
     stream_changes,
     what_grew,
@@ -110,6 +112,7 @@ def _held(planned: Planned, lock: Lock | None, limits: Limits) -> Held:
         locked_today=today,
         feasible=planned.plan.feasible,
         calibrated=planned.plan.calibrated,
+        cautions=restrictions(planned),
         findings=(*([] if miss is None else [miss]), *findings),
     )
 
@@ -130,6 +133,7 @@ def _findings(
         level = Level.ERROR if limits.strict else Level.WARNING
         spec_key = key if now.ends else "rate"
         yield finding(planned, Rule.CALIBRATION, level, spec_key, _why_not_calibrated(planned))
+    yield from caution_findings(planned)
     unlocked_level = Level.ERROR if limits.require_locked else Level.WARNING
     if then is None or then.ends != now.ends:
         text = f"{now.name} is locked as another kind of job; run 'headway lock' again"
