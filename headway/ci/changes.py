@@ -13,7 +13,6 @@ from headway.ci.nouns import Finding, Level, LockedToday, Rule
 from headway.digits import format_rate_down
 from headway.domain import FindingCode, parse_promise
 from headway.domain.configuration import Configuration, task_slots
-from headway.domain.finding import CAUTIONS
 from headway.domain.kept_promise import KeptPromise, is_about
 from headway.formats.lock_file import AnyLocked, Locked, LockedBatch
 from headway.planner.after_start import for_fresh_jvm
@@ -25,7 +24,7 @@ from headway.planner.switches import with_switches_of
 from headway.planner.verdict import judged_setting
 from headway.sparkconf import KNOBS, applies_when, task_cpus_of
 from headway.units import counted, format_duration, format_rate, spark_trigger_text
-from headway.words import certainty_text, words_of
+from headway.words import certainty_text
 from headway.words.sentences import filled, stable_up_to
 
 if TYPE_CHECKING:
@@ -36,17 +35,12 @@ if TYPE_CHECKING:
     from headway.sparkconf import Knob
     from headway.spec.spec_file import Planned, PlannedBatch, PlannedJob
 
-#: What a caution takes from a target that is met; the key of a spec file that it is about.
+#: What a caution takes from a target that is met.
 _RESTRICTIONS = {
     FindingCode.STATE_BREAKS_PROMISE: "meets its target only for {missed_after_s:duration}",
     FindingCode.GROWTH_ENDS_PROMISE: "meets its target only until {until}",
     FindingCode.SLOW_GROWTH_ENDS_PROMISE: "meets its target only until {until}",
     FindingCode.RETENTION_LOSES_ROWS: "loses rows in an outage of {planned_outage_s:duration}",
-}
-_KEYS_OF_CAUTIONS = {
-    FindingCode.RETENTION_LOSES_ROWS: "retention",
-    FindingCode.RATE_OF_PROFILE: "rate",
-    FindingCode.TARGET_OF_PROFILE: "target",
 }
 
 
@@ -64,18 +58,6 @@ def finding(
         line=location.line,
         column=location.column,
     )
-
-
-def caution_findings(planned: Planned) -> Iterator[Finding]:
-    """A warning for each caution without which the plan's headline must not be shown.
-
-    Growth is one of the profile, and stands at its line.
-    """
-    for caution in planned.plan.findings:
-        if caution.code in CAUTIONS:
-            key = _KEYS_OF_CAUTIONS.get(caution.code, "profile")
-            text = words_of(caution).removeprefix("caution: ")
-            yield finding(planned, Rule.CAUTION, Level.WARNING, key, text)
 
 
 def restrictions(planned: Planned) -> tuple[str, ...]:

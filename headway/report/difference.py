@@ -41,12 +41,15 @@ def difference_sheet(difference: Difference) -> Sheet:
     for figure in difference.figures:
         ends = (_figure(difference, figure, value) for value in (figure.before, figure.after))
         rows.append((figure.name, *ends, _change(figure)))
-    names = () if (before, after) == ("A", "B") else (("A:", before), ("B:", after))
-    compared = (("compared:", difference.compared_at),) if difference.compared_at else ()
+    facts: list[tuple[str, str]] = []
+    if (before, after) != ("A", "B"):
+        facts += [("A:", before), ("B:", after)]
+    if difference.compared_at:
+        facts.append(("compared:", difference.compared_at))
     return Sheet(
         about="Headway comparison",
         headline=headline(difference),
-        facts=(*names, *compared),
+        facts=tuple(facts),
         sections=(
             Section(head=("", "A", "B", "change"), rows=tuple(rows), right=(1, 2, 3)),
             Section(title="why", texts=tuple(cause.in_words for cause in difference.causes)),
