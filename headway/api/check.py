@@ -13,6 +13,7 @@ from headway.ci.changes import (
     finding,
     is_same_rate,
     judged_today,
+    restrictions,
     same_promises,
     stream_changes,
     what_grew,
@@ -20,7 +21,7 @@ from headway.ci.changes import (
 from headway.ci.nouns import Finding, Held, Level, Report, Rule
 from headway.digits import format_money
 from headway.domain import AnyPromise, FindingCode, Prediction, parse_promise
-from headway.domain.finding import AGAINST_CALIBRATION, OUTSIDE_CALIBRATION
+from headway.domain.finding import AGAINST_CALIBRATION, CAUTIONS, OUTSIDE_CALIBRATION
 from headway.domain.fleet_questions import Limits
 from headway.formats.lock_file import AnyLocked, Lock, Locked, load_lock, lock_beside
 from headway.formats.yaml_document import Mark
@@ -35,6 +36,12 @@ from headway.units import HOURS_PER_MONTH, counted, format_duration, format_rate
 from headway.words import words_of
 
 _DEFAULT_LIMITS = Limits()
+#: Keys of a spec file that cautions are about, if it is not the profile.
+_KEYS_OF_CAUTIONS = {
+    FindingCode.RETENTION_LOSES_ROWS: "retention",
+    FindingCode.RATE_OF_PROFILE: "rate",
+    FindingCode.TARGET_OF_PROFILE: "target",
+}
 
 
 def check(
@@ -110,6 +117,7 @@ def _held(planned: Planned, lock: Lock | None, limits: Limits) -> Held:
         locked_today=today,
         feasible=planned.plan.feasible,
         calibrated=planned.plan.calibrated,
+        cautions=restrictions(planned),
         findings=(*([] if miss is None else [miss]), *findings),
     )
 
@@ -130,6 +138,7 @@ def _findings(
         level = Level.ERROR if limits.strict else Level.WARNING
         spec_key = key if now.ends else "rate"
         yield finding(planned, Rule.CALIBRATION, level, spec_key, _why_not_calibrated(planned))
+    yield from _caution_findings(planned)
     unlocked_level = Level.ERROR if limits.require_locked else Level.WARNING
     if then is None or then.ends != now.ends:
         text = f"{now.name} is locked as another kind of job; run 'headway lock' again"
@@ -149,6 +158,18 @@ def _findings(
         yield from batch_changes(planned, now, then, limits)
     elif not now.ends:
         yield from stream_changes(planned, now, then, as_locked, limits)
+
+
+def _caution_findings(planned: Planned) -> Iterator[Finding]:
+    """A warning for each caution without which the plan's headline must not be shown.
+
+    Growth is one of the profile, and stands at its line.
+    """
+    for caution in planned.plan.findings:
+        if caution.code in CAUTIONS:
+            key = _KEYS_OF_CAUTIONS.get(caution.code, "profile")
+            text = words_of(caution).removeprefix("caution: ")
+            yield finding(planned, Rule.CAUTION, Level.WARNING, key, text)
 
 
 def _why_not_calibrated(planned: Planned) -> str:

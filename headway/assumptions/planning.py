@@ -207,12 +207,6 @@ RULE_TRIGGERS_S = seconds(
     source="judgement: common in examples and tutorials",
     influences="rules of thumb beside a plan (P12)",
 )
-BEHIND_RATIO = Assumption(
-    name="Backlog at the end of a trace that counts as behind, over the rows of a batch",
-    value=1.5,
-    source="judgement: batches vary by up to half a batch",
-    influences="whether a simulated run counts as behind at its end",
-)
 LOOSER_TARGET_RATIO = Assumption(
     name="Factor by which a latency limit is relaxed to price it",
     value=1.25,

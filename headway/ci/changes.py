@@ -10,7 +10,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from headway.ci.nouns import Finding, Level, LockedToday, Rule
-from headway.domain import parse_promise
+from headway.digits import format_rate_down
+from headway.domain import FindingCode, parse_promise
 from headway.domain.configuration import Configuration, task_slots
 from headway.domain.kept_promise import KeptPromise, is_about
 from headway.formats.lock_file import AnyLocked, Locked, LockedBatch
@@ -24,6 +25,7 @@ from headway.planner.verdict import judged_setting
 from headway.sparkconf import KNOBS, applies_when, task_cpus_of
 from headway.units import counted, format_duration, format_rate, spark_trigger_text
 from headway.words import certainty_text
+from headway.words.sentences import filled, stable_up_to
 
 if TYPE_CHECKING:
     from headway.domain import AnyPromise, Prediction
@@ -32,6 +34,14 @@ if TYPE_CHECKING:
     from headway.planner.verdict import JudgedSetting
     from headway.sparkconf import Knob
     from headway.spec.spec_file import Planned, PlannedBatch, PlannedJob
+
+#: What a caution takes from a target that is met.
+_RESTRICTIONS = {
+    FindingCode.STATE_BREAKS_PROMISE: "meets its target only for {missed_after_s:duration}",
+    FindingCode.GROWTH_ENDS_PROMISE: "meets its target only until {until}",
+    FindingCode.SLOW_GROWTH_ENDS_PROMISE: "meets its target only until {until}",
+    FindingCode.RETENTION_LOSES_ROWS: "loses rows in an outage of {planned_outage_s:duration}",
+}
 
 
 def finding(
@@ -47,6 +57,17 @@ def finding(
         file=location.name,
         line=location.line,
         column=location.column,
+    )
+
+
+def restrictions(planned: Planned) -> tuple[str, ...]:
+    """In what the targets of a plan are met only in part, in short; empty if it meets none."""
+    if not planned.plan.feasible:
+        return ()
+    return tuple(
+        filled(_RESTRICTIONS[caution.code], caution)
+        for caution in planned.plan.findings
+        if caution.code in _RESTRICTIONS
     )
 
 
@@ -246,15 +267,15 @@ def _shortfall(setting: JudgedSetting, then: Locked) -> str:
     """What the locked setting misses, how certain that is, and what it carries."""
     question, rate = setting.question, format_rate(setting.question.rate_per_s)
     if setting.is_over:
-        return f"is over capacity at {rate}: stable up to {format_rate(setting.stable_up_to_per_s)}"
+        return f"is over capacity at {rate}: {stable_up_to(setting.stable_up_to_per_s)}"
     if setting.limited_to_per_s < question.rate_per_s:
         limit = f"its rate limit of {counted(then.max_offsets_per_trigger or 0, 'row')} per batch"
-        lets_through = format_rate(setting.limited_to_per_s)
+        lets_through = format_rate_down(setting.limited_to_per_s)
         return f"falls behind at {rate}: {limit} lets through {lets_through}"
     text = f"would miss {_missed(question.promises, setting.planned_s)} at {rate}"
     text += f"; {certainty_text(setting.probability, question.confidence)}"
     if setting.max_rate_per_s > 0:
-        text += f"; max rate within target {format_rate(setting.max_rate_per_s)}"
+        text += f"; max rate within target {format_rate_down(setting.max_rate_per_s)}"
     return text
 
 

@@ -37,6 +37,7 @@ class Rule(StrEnum):
     CALIBRATION = "outside-calibration"
     UNLOCKED = "not-in-lock"
     GONE = "only-in-lock"
+    CAUTION = "plan-caution"
 
 
 #: One sentence for each rule.
@@ -51,6 +52,7 @@ ABOUT: Mapping[Rule, str] = {
     Rule.CALIBRATION: "The plan is outside the calibrated range.",
     Rule.UNLOCKED: "The job is not in the lock file.",
     Rule.GONE: "A locked job is not in the checked files.",
+    Rule.CAUTION: "The plan meets its targets, but only for a time, or at a loss of rows.",
 }
 _LONGEST_NAME = 4096
 _REGRESSIONS = (Rule.LOCKED, Rule.COST, Rule.LATENCY, Rule.DRIFT, Rule.UNLOCKED)
@@ -101,6 +103,7 @@ class Held:
     """One job compared with its lock: locked and current figures, and what was found.
 
     ``locked_today`` is None if the job is not locked, or was locked as another kind of job.
+    ``cautions`` restrict that its targets are met, e.g. "meets its target only for 40 s".
     """
 
     name: str
@@ -111,6 +114,7 @@ class Held:
     locked_today: LockedToday | None = None
     feasible: bool
     calibrated: bool
+    cautions: tuple[str, ...] = ()
     findings: tuple[Finding, ...]
 
     def __post_init__(self) -> None:
@@ -243,11 +247,13 @@ class Report(Result):
 
     @property
     def outcome(self) -> str:
-        """How many jobs failed, or that every target is met."""
+        """How many jobs failed, or that every target is met, and which are so for a time only."""
         num_jobs, num_failed = len(self.jobs), sum(job.failed for job in self.jobs)
         jobs = f"{num_jobs} job" if num_jobs == 1 else f"{num_jobs} jobs"
         if num_failed:
             return f"{num_failed} of {jobs} failed"
+        cautions = [f"{job.name} {' and '.join(job.cautions)}" for job in self.jobs if job.cautions]
+        restricted = f" today, but {', '.join(cautions)}" if cautions else ""
         num_warnings = sum(finding.level is Level.WARNING for finding in self.findings)
         warnings = f", {num_warnings} warning{'s' if num_warnings > 1 else ''}"
-        return f"{jobs}: every target is met{warnings if num_warnings else ''}"
+        return f"{jobs}: every target is met{restricted}{warnings if num_warnings else ''}"

@@ -90,8 +90,9 @@ class RateTrace:
 class TraceStretch:
     """Results of one stretch of the trace, over all runs.
 
-    Latencies are of the rows that arrived in it and were read; ``late_ratio`` is the share of them
-    (or of batches, depending on the target) above the limit. None if no such row was read.
+    Latencies are of the rows that arrived in it and were read, None if none was. ``late_ratio`` is
+    the share above the limit (of rows or of batches, depending on the target), including rows that
+    still waited at the end for longer than the limit; None if there are no such rows.
     ``backlog_rows`` is the maximum that was in no batch yet, in the median run.
     """
 
@@ -141,9 +142,13 @@ class Playback(Result):
 
     ``targets`` are those of the plan, each with the value under this trace; empty in files of
     earlier versions.
+    Latencies and late rows include those of rows that still waited at the end for longer than the
+    limit, with their wait until then.
     ``late_ratio`` is that of all rows; ``late_ratio_worst_run`` that of the worst run.
     ``longest_late_s`` is the longest time during which arriving rows were late, in the median run.
-    ``ends_behind`` says that the backlog at the end is more than a usual batch and grows.
+    ``ends_behind`` says that more rows arrive at the end than the setting can process;
+    ``growth_left_out`` that batches grow for another reason than the state, and were simulated as
+    if they did not.
     """
 
     result_kind = "playback"
@@ -165,6 +170,7 @@ class Playback(Result):
     recoveries: tuple[Recovery, ...]
     stretches: tuple[TraceStretch, ...]
     targets: tuple[SimulatedTarget, ...] = ()
+    growth_left_out: bool = False
 
     @property
     def missed(self) -> tuple[SimulatedTarget, ...]:

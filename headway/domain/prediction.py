@@ -12,7 +12,7 @@ from headway.domain.finding import NOT_QUOTED, Finding, FindingCode
 from headway.domain.later import made_when_asked
 from headway.domain.plan_parts import Restart
 from headway.domain.result import Result
-from headway.domain.stage import stage_called
+from headway.domain.stage import phase_called
 from headway.domain.target import Metric
 from headway.lazy_classes import dataclass
 
@@ -151,8 +151,7 @@ class Prediction(Result):
 
     def phase_called(self, phase: str) -> str:
         """A phase by its name; stages, of which several may run at a time, with what they do."""
-        stages = phase.split("+")
-        return "+".join(stage_called(stage, self.stage_work.get(stage)) for stage in stages)
+        return phase_called(phase, self.stage_work)
 
     @property
     def is_quotable(self) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Literal, TypeAlias
 
@@ -20,6 +21,15 @@ def stage_called(stage: str, work: str | None) -> str:
     ('stage 1 (aggregate by word)', 'stage 1')
     """
     return stage if work is None else f"{stage} ({work})"
+
+
+def phase_called(phase: str, stage_work: Mapping[str, str]) -> str:
+    """A phase by its name; stages, of which several may run at a time, with what they do.
+
+    >>> phase_called("stage 0+stage 1", {"stage 1": "join"}), phase_called("wait", {})
+    ('stage 0+stage 1 (join)', 'wait')
+    """
+    return "+".join(stage_called(stage, stage_work.get(stage)) for stage in phase.split("+"))
 
 
 #: What determines the number of tasks of a stage. Coalesced are shuffle partitions that adaptive

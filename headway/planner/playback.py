@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from headway.assumptions.planning import BEHIND_RATIO
 from headway.domain import (
     CatchUp,
     DuringBurst,
+    FindingCode,
     Metric,
     Outage,
     PlannedDurations,
@@ -29,17 +28,25 @@ from headway.errors import InputError, argument
 from headway.models.arrays import Array
 from headway.models.batches.intervals import grid_point_after
 from headway.models.job.duration import DurationModel, LevelSpan
-from headway.models.laws.distributions import uniform_mixture_quantile
+from headway.models.job.setting import MOST_BATCH_ROWS
 from headway.models.simulation.rate_trace import (
     BatchNoise,
     RateTraceRuns,
     simulate_rate_trace,
 )
+from headway.planner.row_waits import LEAST_WIDTH_S, Waits, longest_late_s, overdue_waits
 
 _MOST_STRETCHES = 96
-_LEAST_WIDTH_S = 1e-12
 _MOST_BATCHES = 4_000_000
 _SAME_LENGTH_RATIO = 1.0 + 1e-9
+_MILLION_ROWS = 1e6
+#: Growth of batches that a simulation does not continue.
+_GROWTH_LEFT_OUT = frozenset(
+    (
+        *(FindingCode.BATCHES_GROW, FindingCode.GROWTH_ENDS_PROMISE),
+        FindingCode.SLOW_GROWTH_ENDS_PROMISE,
+    )
+)
 
 
 def simulate_plan(
@@ -55,8 +62,10 @@ def simulate_plan(
     The plan has its setting, its rate limit, and the durations that it was planned with. In
     outages, which are counted from the start of the trace, the query starts no batch. Each of
     ``num_runs`` has its own random draws of noise and of the deviation of this start. Latencies are
-    those of all runs; lateness is of rows, or of batches for a target on batches. Durations are
-    the predicted ones, not the longer planned ones, so what is expected is shown: theory.md (S6).
+    those of all runs; lateness is of rows, or of batches for a target on batches. Rows that no
+    batch has read at the end, and that have waited for longer than the limit by then, are late, and
+    count with that time. Durations are the predicted ones, not the longer planned ones, so what is
+    expected is shown; a state that grows does so with the rows that are read: theory.md (S6).
     Raises InputError if the plan lacks its durations, no batch starts within the trace, an outage
     ends after it, or it would take too long.
     """
@@ -97,8 +106,19 @@ def simulate_plan(
             (first_s + outage.start_s, first_s + outage.start_s + outage.length_s)
             for outage in outages
         ],
+        longer_s_per_row=_longer_s_per_row(plan),
     )
-    return _playback(plan, trace, tuple(outages), simulated)
+    return _playback(plan, trace, tuple(outages), simulated, model)
+
+
+def _longer_s_per_row(plan: StreamAnswer) -> float:
+    """How much longer a batch takes for each row read before it: what it adds to the state."""
+    for finding in plan.prediction.findings:
+        if finding.code is FindingCode.STATE_GROWS:
+            numbers = finding.numbers
+            per_state_row_s = numbers["batch_s_per_million_rows"] / _MILLION_ROWS
+            return per_state_row_s * numbers["growth_per_s"] / plan.rate_per_s
+    return 0.0
 
 
 def _model(durations: PlannedDurations) -> DurationModel:
@@ -128,62 +148,31 @@ def _require_short_enough(
         )
 
 
-class _Waits(NamedTuple):
-    """Rows of batches, or of parts of them, whose latencies are even between two times [s].
-
-    ``batch_s`` are the durations of their batches.
-    """
-
-    num_rows: Array
-    low_s: Array
-    high_s: Array
-    batch_s: Array
-
-    def quantiles_s(self, *probabilities: float) -> list[float]:
-        """Quantiles of the latency of all rows."""
-        levels = np.array(probabilities)
-        of_rows = uniform_mixture_quantile(levels, self.low_s, self.high_s, self.num_rows)
-        return [float(quantile_s) for quantile_s in of_rows]
-
-    def mean_s(self) -> float:
-        """Mean latency of all rows."""
-        return float(np.average(0.5 * (self.low_s + self.high_s), weights=self.num_rows))
-
-    def statistic_s(self, target: Target) -> float:
-        """The statistic of a target over all rows of all runs, or over all batches."""
-        of_batches = target.metric is Metric.BATCH
-        if target.quantile is None:
-            return float(self.batch_s.mean()) if of_batches else self.mean_s()
-        if of_batches:
-            return float(np.quantile(self.batch_s, target.quantile))
-        return self.quantiles_s(target.quantile)[0]
-
-    def late_rows(self, target: Target) -> Array:
-        """Rows that miss the target; for one on batches, all rows of a batch beyond the limit."""
-        if target.metric is Metric.WINDOW:
-            return np.zeros_like(self.low_s)
-        if target.metric is Metric.BATCH:
-            return np.where(self.batch_s > target.limit_s, self.num_rows, 0.0)
-        width_s = np.maximum(self.high_s - self.low_s, _LEAST_WIDTH_S)
-        beyond_s = self.high_s - target.limit_s
-        return np.asarray(self.num_rows * np.clip(beyond_s / width_s, 0.0, 1.0))
-
-
 def _playback(
-    plan: StreamAnswer, trace: RateTrace, outages: tuple[Outage, ...], simulated: RateTraceRuns
+    plan: StreamAnswer,
+    trace: RateTrace,
+    outages: tuple[Outage, ...],
+    simulated: RateTraceRuns,
+    model: DurationModel,
 ) -> Playback:
     if not len(simulated.run):
         raise InputError("no row of the trace is processed before it ends; give a longer trace")
-    num_runs, num_rows = simulated.arrivals.num_runs, simulated.num_rows
-    waits = _Waits(
-        num_rows=num_rows,
+    num_runs = simulated.arrivals.num_runs
+    read = Waits(
+        num_rows=simulated.num_rows,
         low_s=simulated.commit_s - simulated.last_arrival_s,
         high_s=simulated.commit_s - simulated.first_arrival_s,
         batch_s=simulated.duration_s,
     )
-    late_rows = waits.late_rows(plan.target)
     edges = np.linspace(trace.times_s[0], trace.end_s, _MOST_STRETCHES + 1)
+    overdue = overdue_waits(simulated, edges, plan.target)
+    waits, late_rows = read.with_others(overdue), read.late_rows(plan.target)
     by_run = [simulated.run == number for number in range(num_runs)]
+    overdue_rows = overdue.num_rows.reshape(_MOST_STRETCHES, num_runs)
+    late_ratios = [
+        float((late_rows[run].sum() + rows) / max(simulated.num_rows[run].sum() + rows, 1.0))
+        for run, rows in zip(by_run, overdue_rows.sum(axis=0), strict=True)
+    ]
     p50_s, p95_s, p99_s = waits.quantiles_s(0.5, 0.95, 0.99)
     of_runs = [(simulated.start_s[run], late_rows[run] > 0.0) for run in by_run]
     recoveries = tuple(_recovery(outage, trace, of_runs) for outage in outages)
@@ -198,23 +187,35 @@ def _playback(
         p95_s=p95_s,
         p99_s=p99_s,
         max_s=float(waits.high_s.max()),
-        late_ratio=float(late_rows.sum() / num_rows.sum()),
-        late_ratio_worst_run=max(
-            float(late_rows[run].sum() / max(num_rows[run].sum(), 1.0)) for run in by_run
-        ),
-        longest_late_s=float(
-            np.median([_longest_late_s(simulated, late_rows, run) for run in by_run])
-        ),
+        late_ratio=float((late_rows.sum() + overdue_rows.sum()) / waits.num_rows.sum()),
+        late_ratio_worst_run=max(late_ratios),
+        longest_late_s=float(np.median(list(longest_late_s(simulated, late_rows, overdue, edges)))),
         peak_backlog_rows=float(np.median(simulated.peak_backlog_rows(edges).max(axis=0))),
-        ends_behind=_ends_behind(simulated, by_run, trace),
+        ends_behind=_ends_behind(plan, trace, simulated, model),
+        growth_left_out=_is_growth_left_out(plan, trace),
         recoveries=recoveries,
-        targets=tuple(_simulated_target(promise, waits, recoveries) for promise in plan.promises),
-        stretches=tuple(_stretches(trace, edges, simulated, plan.target)),
+        targets=tuple(
+            _simulated_target(promise, read, simulated, edges, recoveries)
+            for promise in plan.promises
+        ),
+        stretches=tuple(_stretches(trace, edges, simulated, plan.target, overdue_rows.sum(axis=1))),
+    )
+
+
+def _is_growth_left_out(plan: StreamAnswer, trace: RateTrace) -> bool:
+    """Whether batches would grow until they miss a target within the length of the trace."""
+    return any(
+        finding.code in _GROWTH_LEFT_OUT and finding.numbers.get("held_s", 0.0) < trace.length_s
+        for finding in plan.findings
     )
 
 
 def _simulated_target(
-    promise: Promise, waits: _Waits, recoveries: Sequence[Recovery]
+    promise: Promise,
+    read: Waits,
+    simulated: RateTraceRuns,
+    edges: Array,
+    recoveries: Sequence[Recovery],
 ) -> SimulatedTarget:
     """The value of a target under the trace, or why there is none."""
     value_s, reason = None, ""
@@ -232,21 +233,10 @@ def _simulated_target(
     elif promise.metric is Metric.WINDOW:
         reason = "windows are not simulated"
     else:
-        value_s = waits.statistic_s(promise)
+        value_s = read.with_others(overdue_waits(simulated, edges, promise)).statistic_s(promise)
     return SimulatedTarget(
         target=str(promise), limit_s=promise.limit_s, value_s=value_s, reason=reason
     )
-
-
-def _longest_late_s(simulated: RateTraceRuns, late_rows: Array, run: NDArray[np.bool_]) -> float:
-    """The longest period of arrivals in one run throughout which some rows were late."""
-    late = late_rows[run] > 0.0
-    if not late.any():
-        return 0.0
-    first_s, last_s = simulated.first_arrival_s[run], simulated.last_arrival_s[run]
-    edges = np.flatnonzero(np.diff(np.concatenate([[False], late, [False]])))
-    first_late, last_late = edges[::2], edges[1::2] - 1
-    return float((last_s[last_late] - first_s[first_late]).max())
 
 
 def _recovery(
@@ -267,24 +257,28 @@ def _recovery(
 
 
 def _ends_behind(
-    simulated: RateTraceRuns, by_run: list[NDArray[np.bool_]], trace: RateTrace
+    plan: StreamAnswer, trace: RateTrace, simulated: RateTraceRuns, model: DurationModel
 ) -> bool:
-    """Whether in most runs the last tenth of the trace leaves a far larger backlog than usual."""
-    last_s = trace.end_s - 0.1 * trace.length_s
-    behind = []
-    for run in by_run:
-        waiting, start_s = simulated.num_backlog_rows[run], simulated.start_s[run]
-        usual, at_end = waiting[start_s < last_s], waiting[start_s >= last_s]
-        batch_rows = simulated.num_rows[run][start_s >= last_s]
-        if at_end.size and usual.size:
-            behind.append(
-                at_end[-1] > BEHIND_RATIO.value * batch_rows[-1] and at_end[-1] >= usual.max()
-            )
-    return bool(np.mean(behind) > 0.5) if behind else False
+    """Whether more rows arrive at the end than the setting can process.
+
+    The rate is above its capacity in the last tenth of the trace, and in the later half of that.
+    """
+    limit, capacity_per_s = plan.configuration.max_offsets_per_trigger, math.inf
+    if limit is not None:
+        read_rows = float(simulated.num_rows.sum()) / simulated.arrivals.num_runs
+        full_batch_s = float(model.mean_s(limit)) + _longer_s_per_row(plan) * read_rows
+        capacity_per_s = limit / max(plan.configuration.trigger_s, full_batch_s)
+    elif (slope_s := float(model.slope_s(MOST_BATCH_ROWS))) > 0.0:
+        # However large batches become, a row takes this long.
+        capacity_per_s = 1.0 / slope_s
+    return all(
+        _mean_rates(trace, trace.end_s - np.array([part * trace.length_s, 0.0]))[0] > capacity_per_s
+        for part in (0.1, 0.05)
+    )
 
 
 def _stretches(
-    trace: RateTrace, edges: Array, simulated: RateTraceRuns, target: Target
+    trace: RateTrace, edges: Array, simulated: RateTraceRuns, target: Target, overdue_rows: Array
 ) -> Iterator[TraceStretch]:
     """Equal periods of the trace: latencies of the rows that arrived, and the backlog."""
     first, last = (
@@ -300,9 +294,9 @@ def _stretches(
     first_s, last_s = simulated.first_arrival_s[batch], simulated.last_arrival_s[batch]
     begin_s = np.maximum(first_s, edges[stretch_index])
     end_s = np.maximum(np.minimum(last_s, edges[stretch_index + 1]), begin_s)
-    width_s = np.maximum(last_s - first_s, _LEAST_WIDTH_S)
+    width_s = np.maximum(last_s - first_s, LEAST_WIDTH_S)
     share = np.where(parts[batch] == 1, 1.0, (end_s - begin_s) / width_s)
-    waits = _Waits(
+    waits = Waits(
         num_rows=share * simulated.num_rows[batch],
         low_s=simulated.commit_s[batch] - end_s,
         high_s=simulated.commit_s[batch] - begin_s,
@@ -312,11 +306,13 @@ def _stretches(
     backlog = np.median(simulated.peak_backlog_rows(edges), axis=1)
     for stretch in range(_MOST_STRETCHES):
         in_stretch = (stretch_index == stretch) & (waits.num_rows > 0.0)
-        p50_s = p99_s = late_ratio = None
+        p50_s = p99_s = None
+        arrived = Waits(*(values[in_stretch] for values in waits))
         if in_stretch.any():
-            arrived = _Waits(*(values[in_stretch] for values in waits))
             p50_s, p99_s = arrived.quantiles_s(0.5, 0.99)
-            late_ratio = float(arrived.late_rows(target).sum() / arrived.num_rows.sum())
+        num_late = arrived.late_rows(target).sum() + overdue_rows[stretch]
+        num_rows = arrived.num_rows.sum() + overdue_rows[stretch]
+        late_ratio = float(num_late / num_rows) if num_rows > 0.0 else None
         yield TraceStretch(
             start_s=float(edges[stretch]),
             rate_per_s=float(rates[stretch]),

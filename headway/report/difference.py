@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from headway.digits import format_money
+from headway.digits import format_max_rate, format_money, format_rate_down
 from headway.domain.sheet import Kind, Section, Sheet
 from headway.formats.codec import data_of
 from headway.planner.explain.difference import Difference, Figure
@@ -10,6 +10,8 @@ from headway.report.wording import APPLIES, percent
 from headway.units import counted, format_duration, format_rate
 
 _MOST_PARTS = 8
+#: Rates up to which something holds are rounded down, as in plans.
+_RATE_FORMS = {"stable up to": format_rate_down, "max rate within target": format_max_rate}
 
 
 def difference_json(difference: Difference) -> dict[str, object]:
@@ -24,6 +26,7 @@ def difference_json(difference: Difference) -> dict[str, object]:
         "figures": data_of(difference.figures),
         "values": data_of(difference.values),
         "causes": data_of(difference.causes),
+        "compared_at": difference.compared_at,
         "parts_of": difference.parts_of,
         "parts_s": data_of(difference.parts),
     }
@@ -38,10 +41,15 @@ def difference_sheet(difference: Difference) -> Sheet:
     for figure in difference.figures:
         ends = (_figure(difference, figure, value) for value in (figure.before, figure.after))
         rows.append((figure.name, *ends, _change(figure)))
+    facts: list[tuple[str, str]] = []
+    if (before, after) != ("A", "B"):
+        facts += [("A:", before), ("B:", after)]
+    if difference.compared_at:
+        facts.append(("compared:", difference.compared_at))
     return Sheet(
         about="Headway comparison",
         headline=headline(difference),
-        facts=() if (before, after) == ("A", "B") else (("A:", before), ("B:", after)),
+        facts=tuple(facts),
         sections=(
             Section(head=("", "A", "B", "change"), rows=tuple(rows), right=(1, 2, 3)),
             Section(title="why", texts=tuple(cause.in_words for cause in difference.causes)),
@@ -90,7 +98,7 @@ def _time(difference: Difference) -> str:
     if figure is None:
         return "they differ"
     if figure.before is None or figure.after is None:
-        return f"{subject} has no time to quote: one of the two is over capacity"
+        return f"{subject} has no time to quote: {difference.no_time}"
     if figure.is_same:
         return f"{subject} takes as long as before"
     then, now = format_duration(figure.before), format_duration(figure.after)
@@ -103,7 +111,7 @@ def _figure(difference: Difference, figure: Figure, value: float | None) -> str:
     if figure.unit == "s":
         return format_duration(value)
     if figure.unit == "rows/s":
-        return format_rate(value) if value > 0 else "none"
+        return _RATE_FORMS.get(figure.name, format_rate)(value) if value > 0 else "none"
     if figure.unit == "share":
         return percent(value)
     if figure.unit == "count":

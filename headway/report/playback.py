@@ -7,15 +7,24 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
-from headway.domain import Playback, RateTrace, SimulatedTarget, StreamAnswer, TraceStretch
+from headway.domain import (
+    FindingCode,
+    Playback,
+    RateTrace,
+    SimulatedTarget,
+    StreamAnswer,
+    TraceStretch,
+)
 from headway.domain.sheet import Kind, Section, Sheet
 from headway.formats.codec import data_of
 from headway.report.charts import LineChart, over_time
 from headway.report.wording import headline, percent, setting_text
 from headway.units import counted, format_duration, format_rate
+from headway.words.sentences import filled
 
 _MOST_ROWS = 24
 _LONGEST_BAR = 0.8  # of the width of a bar: the rows are long
+_STATE = "begins with {state_rows:about rows}, and grows with the rows that are read"
 _TIMES_FROM = 2.0  # a miss is shown as a ratio from here on, below it as a difference
 
 
@@ -32,6 +41,8 @@ def verdict_text(playback: Playback) -> str:
         under += f" to {format_rate(max(rates))}"
     if playback.outages:
         under += f" with {counted(len(playback.outages), 'outage')}"
+    if playback.growth_left_out:
+        under += ", if batches take no longer than when profiled"
     judged = playback.missed or [target for target in playback.targets if target.met]
     if not judged:
         outcome = "the backlog still grows at the end" if playback.ends_behind else "simulated"
@@ -67,7 +78,15 @@ def playback_sheet(playback: Playback, plan: StreamAnswer | None = None) -> Shee
     """
     simulated: tuple[tuple[str, str], ...] = ()
     if plan is not None:
-        simulated = (("plan", headline(plan)), ("setting", setting_text(plan.configuration)))
+        simulated = (
+            ("plan", headline(plan)),
+            ("setting", setting_text(plan.configuration)),
+            *(
+                ("state", filled(_STATE, finding))
+                for finding in plan.prediction.findings
+                if finding.code is FindingCode.STATE_GROWS
+            ),
+        )
     text = verdict_text(playback)
     # Names of statistics stay as they are, words that begin a sentence do not.
     if text.startswith(("the ", "simulated ")):
@@ -194,7 +213,7 @@ def _together(group: Sequence[TraceStretch]) -> TraceStretch:
 
 
 def _late_ratio(group: Sequence[TraceStretch]) -> float | None:
-    """The share of the read rows in several stretches; None if none was read."""
+    """The share of late rows in several stretches; None if it is known of none."""
     rates = [(part.late_ratio, part.rate_per_s) for part in group if part.late_ratio is not None]
     total_rate_per_s = sum(rate_per_s for _, rate_per_s in rates)
     if total_rate_per_s <= 0:

@@ -16,7 +16,7 @@ from headway.ci.formats import FORMATS
 from headway.ci.nouns import Finding, Level, Rule
 from headway.cli.check import _FORMATS
 from headway.cli.main import run
-from headway.domain import WarmUp, WarmUpPoint
+from headway.domain import JobProfile, StateProfile, WarmUp, WarmUpPoint
 from headway.domain.fleet_questions import Limits
 from headway.errors import InfeasibleError, InputError
 from headway.formats.lock_file import LOCK_NAME, Lock, load_lock, save_lock
@@ -58,6 +58,46 @@ def test_the_same_job_passes_its_own_lock(folder: Path) -> None:
     assert report.exit_code == 0
     assert report.errors == ()
     assert "every target is met" in report.headline
+
+
+def a_growing_job() -> JobProfile:
+    """A job whose state costs a microsecond per row, and gets as many rows as arrive."""
+    state = StateProfile(
+        rows=1_000_000, memory_bytes=10**8, commit_per_partition_s=0.001, growth_per_s=5000.0
+    )
+    profile = a_profile(state=state)
+    holding = replace(profile.stages[-1], task_per_state_row_s=1e-6)
+    return replace(profile, stages=(*profile.stages[:-1], holding))
+
+
+def test_a_target_that_is_met_only_for_a_time_is_not_reported_as_met(folder: Path) -> None:
+    save_profile(a_growing_job(), folder / "orders.profile.yaml")
+    locked(folder)
+    report = check(["orders.yaml"], baseline="headway.lock")
+    assert report.exit_code == 0
+    (warning,) = report.findings
+    assert (warning.rule, warning.level) == (Rule.CAUTION, Level.WARNING)
+    assert (warning.file, warning.line) == ("orders.yaml", 5)
+    assert warning.message.startswith("the state grows by ")
+    assert re.fullmatch(
+        r"1 job: every target is met today, but orders meets its target only for [\d.]+ (s|min|h), "
+        "1 warning",
+        report.outcome,
+    )
+    for render in FORMATS.values():
+        text = render(report)
+        assert "the state grows by " in text
+    assert "| ✅ |" not in FORMATS["markdown"](report)
+    assert not report.is_quiet(0.02)
+
+
+def test_an_outage_that_loses_rows_is_a_warning_at_the_retention(folder: Path) -> None:
+    text = SPEC.replace("target: p99 <= 5s", 'target: ["p99 <= 5s", "catch_up <= 1h after 50m"]')
+    (folder / "orders.yaml").write_text(f"{text}  retention: 3001s\n")
+    report = check(["orders.yaml"])
+    (warning,) = report.findings
+    assert (warning.rule, warning.line) == (Rule.CAUTION, 11)
+    assert "but orders loses rows in an outage of 50 min, 1 warning" in report.outcome
 
 
 def test_a_lock_is_read_back_as_it_was_written(folder: Path) -> None:

@@ -9,11 +9,13 @@ from pathlib import Path
 import pytest
 
 import headway
+from headway.api.results import as_text
 from headway.cli.main import run
+from headway.domain import StreamAnswer
 from headway.errors import InputError
 from headway.formats.as_json import json_text, plan_json
 from headway.formats.profile_file import save_profile
-from headway.planner.explain.difference import Difference
+from headway.planner.explain.difference import Difference, parts_by_work
 from tests.ci.conftest import SPEC, slower
 from tests.factories import a_profile
 from tests.planner.test_deadline import a_long_job
@@ -99,6 +101,8 @@ def test_without_a_profile_target_and_costs_are_one_cause(folder: Path) -> None:
     second = a_plan("b.json", rate="140k/s", target="p99 <= 2s", profile="slower.profile.yaml")
     (cause,) = headway.diff(first, second).causes
     assert cause.whys == ("costs of the job", "target")
+    changes = "the costs of the job and the target (p99 <= 5.00 s -> p99 <= 2.00 s)"
+    assert cause.in_words.startswith(f"together, {changes} need ")
 
 
 def test_a_plan_that_is_infeasible_exits_with_3(
@@ -126,6 +130,82 @@ def test_profiles_name_the_stage_that_became_slower(
     ratio = found.figure(f"{last.name}, per row")
     assert ratio is not None
     assert ratio.change_ratio == pytest.approx(19.0)
+
+
+def test_profiles_are_compared_at_one_rate_which_is_named(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    profile = a_profile()
+    busier = replace(profile, arrivals=replace(profile.arrivals, rate_per_s=7000.0))
+    save_profile(busier, "busier.profile.yaml")
+    text = printed(capsys, "orders.profile.yaml", "busier.profile.yaml")
+    assert "both at 7k/s in the last profiled configuration of B" in text
+    assert "rate as profiled" not in text
+    own = f"{profile.arrivals.rate_per_s / 1000:g}k/s"
+    assert f"rate of the profile  {own} -> 7k/s" in text
+    data = json.loads(printed(capsys, "orders.profile.yaml", "busier.profile.yaml", "--json"))
+    (rate,) = (figure for figure in data["figures"] if figure["name"] == "rate")
+    assert rate["before"] == rate["after"] == 7000.0
+
+
+def test_the_profile_without_a_time_is_named(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    profile = a_profile()
+    busy = slower(replace(profile, arrivals=replace(profile.arrivals, rate_per_s=50_000.0)), 0.1)
+    save_profile(busy, "busy.profile.yaml")
+    save_profile(slower(busy, 1e3), "hopeless.profile.yaml")
+    first = printed(capsys, "busy.profile.yaml", "hopeless.profile.yaml").splitlines()[0]
+    assert first.startswith("a batch has no time to quote: B is over capacity (stable up to ")
+    first = printed(capsys, "hopeless.profile.yaml", "busy.profile.yaml").splitlines()[0]
+    assert first.startswith("a batch has no time to quote: A is over capacity (stable up to ")
+
+
+def test_rates_up_to_which_a_plan_holds_are_rounded_down(folder: Path) -> None:
+    first, second = (
+        headway.plan("orders.profile.yaml", rate=rate, target="p99 <= 5s", node_types=[NODE])
+        for rate in ("5k/s", "6k/s")
+    )
+    stable = replace(first, prediction=replace(first.prediction, sustainable_rate_per_s=139_960.0))
+    text = as_text(headway.diff(stable, second))
+    assert "139k/s" in text
+    assert "140k/s" not in text
+
+
+def test_stages_that_compute_something_else_are_not_compared(folder: Path) -> None:
+    first, second = (
+        headway.plan("orders.profile.yaml", rate=rate, target="p99 <= 5s", node_types=[NODE])
+        for rate in ("5k/s", "60k/s")
+    )
+    stage = a_profile().stages[0].name
+
+    def computing(work: str) -> StreamAnswer:
+        plan = first if work == "join" else second
+        return replace(plan, prediction=replace(plan.prediction, stage_work={stage: work}))
+
+    parts = {part.name: part for part in headway.diff(computing("join"), computing("read")).parts}
+    assert parts[f"{stage} (join)"].after_s is None
+    assert parts[f"{stage} (read)"].before_s is None
+    assert stage not in parts
+    # If one of them does not say what a stage computes, it is the same stage.
+    for works in (({stage: "join"}, {}), ({}, {stage: "join"})):
+        (part,) = parts_by_work({stage: 0.2}, {stage: 0.9}, *works)
+        assert (part.name, part.before_s, part.after_s) == (f"{stage} (join)", 0.2, 0.9)
+
+
+def test_stages_of_profiles_that_compute_something_else_have_rows_of_their_own(
+    folder: Path,
+) -> None:
+    profile = a_profile()
+    joining, reading = (
+        replace(profile, stages=(replace(profile.stages[0], work=work), *profile.stages[1:]))
+        for work in ("join", "read")
+    )
+    name = profile.stages[0].name
+    difference = headway.diff(joining, slower(reading, 2.0))
+    costs = {figure.name: figure for figure in difference.figures}
+    assert costs[f"{name} (join), per task"].after is None
+    assert costs[f"{name} (read), per task"].before is None
 
 
 def test_logs_are_profiled_first(folder: Path) -> None:

@@ -11,15 +11,20 @@ import pytest
 
 from headway.domain import (
     Arrivals,
+    Finding,
+    FindingCode,
+    JobProfile,
     Outage,
     PlannedDurations,
     RateTrace,
+    StateProfile,
     StreamAnswer,
     Target,
 )
 from headway.errors import InputError
 from headway.planner.playback import _model, simulate_plan
 from headway.planner.space import SearchSpace
+from headway.report.playback import verdict_text
 from tests.factories import a_plan, a_profile
 from tests.planner.plans import plan
 
@@ -34,6 +39,16 @@ def planned(target: str = "p99 <= 2s") -> StreamAnswer:
     seen = replace(profile.settings[0], rows_per_batch_high=500_000.0)
     profile = replace(profile, settings=(seen,))
     return plan(profile, Arrivals(rate_per_s=RATE_PER_S), Target.parse(target), space)
+
+
+def growing_job(growth_per_s: float) -> JobProfile:
+    """The counting query, each row of whose state costs its task a microsecond."""
+    state = StateProfile(
+        rows=1_000_000, memory_bytes=10**8, commit_per_partition_s=0.001, growth_per_s=growth_per_s
+    )
+    profile = a_profile(state=state)
+    holding = replace(profile.stages[-1], task_per_state_row_s=1e-6)
+    return replace(profile, stages=(*profile.stages[:-1], holding))
 
 
 def _none() -> PlannedDurations:
@@ -63,9 +78,98 @@ def test_a_rate_that_is_too_much_ends_behind() -> None:
     assert found.late_ratio > 0.5
     known = [one.p99_s for one in found.stretches if one.p99_s is not None]
     assert known[-1] > known[10]
-    # What came last was not read before the end: nothing is said of it, but it is waiting.
-    assert found.stretches[-1].late_ratio is None
+    # What came last was not read before the end: its latency is unknown, but it is waiting.
+    assert found.stretches[-1].p99_s is None
+    assert found.stretches[-1].late_ratio == 1.0
     assert found.stretches[-1].backlog_rows == pytest.approx(found.peak_backlog_rows)
+
+
+def test_rows_that_wait_at_the_end_are_late() -> None:
+    """A batch that lasts until the end leaves the rows that arrive during it unread."""
+    unlimited = replace(
+        planned(), configuration=replace(planned().configuration, max_offsets_per_trigger=None)
+    )
+    over_per_s = 4 * planned().prediction.sustainable_rate_per_s
+    trace = RateTrace(
+        times_s=(0.0, 300.0), rates_per_s=(RATE_PER_S, over_per_s), end_s=600.0, rate_at_end_per_s=0
+    )
+    playback = simulate_plan(unlimited, trace)
+    late = [part.late_ratio for part in playback.stretches if part.start_s > 310.0]
+    assert min(share or 0.0 for share in late) > 0.99
+    # All that arrive from the fifth minute on are, but for the last seconds, within the limit yet.
+    limit_s = unlimited.target.limit_s
+    assert playback.longest_late_s == pytest.approx(300.0 - limit_s, abs=10.0)
+    assert playback.ends_behind
+    arrived = 300.0 * (RATE_PER_S + over_per_s)
+    assert playback.late_ratio == pytest.approx(300.0 * over_per_s / arrived, abs=0.02)
+
+
+def test_an_outage_until_the_end_makes_its_rows_late() -> None:
+    outage = Outage(start_s=520.0, length_s=80.0)
+    playback = simulate_plan(planned(), steady(), outages=[outage])
+    (target,) = playback.targets
+    assert target.met is False
+    assert playback.p99_s > 60.0
+    assert playback.late_ratio == pytest.approx((80.0 - 2.0) / 600.0, abs=0.01)
+    assert not playback.ends_behind
+
+
+@pytest.mark.parametrize("limit", [None, 20_000])
+def test_a_backlog_that_is_worked_off_does_not_grow(limit: int | None) -> None:
+    """Whether it grows depends on the rate at the end, not on what is left from before."""
+    limited = replace(
+        planned(), configuration=replace(planned().configuration, max_offsets_per_trigger=limit)
+    )
+    over_per_s = 5 * limited.prediction.sustainable_rate_per_s
+    rates_per_s = (RATE_PER_S, over_per_s, RATE_PER_S)
+    burst = RateTrace(times_s=(0.0, 545.0, 565.0), rates_per_s=rates_per_s, end_s=600.0)
+    playback = simulate_plan(limited, burst)
+    assert playback.feasible is False
+    assert not playback.ends_behind
+    more = RateTrace(times_s=(0.0, 300.0), rates_per_s=rates_per_s[:2], end_s=600.0)
+    assert simulate_plan(limited, more).ends_behind
+
+
+def test_the_state_grows_with_the_rows_of_the_trace() -> None:
+    """The plan says when growing state makes it miss its target: so does its simulation."""
+    profile = growing_job(growth_per_s=5000.0)
+    answer = plan(
+        profile,
+        Arrivals(rate_per_s=RATE_PER_S),
+        Target.parse("p99 <= 2s"),
+        SearchSpace(max_nodes=1, cores_per_executor=8),
+    )
+    (numbers,) = (
+        finding.numbers
+        for finding in answer.findings
+        if finding.code is FindingCode.STATE_BREAKS_PROMISE
+    )
+    length_s = 4.0 * numbers["missed_after_s"]
+    playback = simulate_plan(answer, steady(length_s), num_runs=4)
+    assert playback.feasible is False
+    p50_s = [part.p50_s for part in playback.stretches if part.p50_s is not None]
+    assert p50_s[-1] > 1.5 * p50_s[0]
+    # Without any row there is no growth.
+    mostly_idle = RateTrace(
+        times_s=(0.0, 60.0), rates_per_s=(RATE_PER_S, RATE_PER_S / 1000), end_s=length_s
+    )
+    assert simulate_plan(answer, mostly_idle, num_runs=4).feasible
+    held = replace(answer, prediction=replace(answer.prediction, findings=()))
+    assert simulate_plan(held, steady(length_s), num_runs=4).feasible
+
+
+def test_other_growth_is_not_simulated_and_the_headline_says_so() -> None:
+    assert not simulate_plan(planned(), steady(), num_runs=1).growth_left_out
+    ending = Finding(
+        code=FindingCode.GROWTH_ENDS_PROMISE,
+        numbers={"span_s": 60.0, "part_rise_ratio": 0.01, "held_s": 500.0, "is_missed": 1.0},
+        names={"part": "add_batch", "until": "2026-01-01 12:00 UTC"},
+    )
+    growing = replace(planned(), findings=(ending,))
+    playback = simulate_plan(growing, steady(), num_runs=1)
+    assert playback.growth_left_out
+    assert "if batches take no longer than when profiled" in verdict_text(playback)
+    assert not simulate_plan(growing, steady(length_s=400.0), num_runs=1).growth_left_out
 
 
 def test_an_outage_is_reported_with_its_recovery() -> None:

@@ -16,7 +16,9 @@ MARKER = "<!-- headway:check -->"
 _HEAD = ("job", "cost", "planned", "target", "locked setting", "nodes")
 _SIGNS = {Level.ERROR: "❌", Level.WARNING: "⚠️", Level.NOTE: "ℹ️"}
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>|#])")
-_OF_LATENCY = frozenset((Rule.LOCKED, Rule.TARGET, Rule.LATENCY, Rule.DRIFT, Rule.CALIBRATION))
+_OF_LATENCY = frozenset(
+    (Rule.LOCKED, Rule.TARGET, Rule.LATENCY, Rule.DRIFT, Rule.CALIBRATION, Rule.CAUTION)
+)
 
 
 def markdown_text(report: Report) -> str:
@@ -48,7 +50,8 @@ def _costs_in_all(report: Report) -> Iterator[str]:
 def _row(held: Held) -> str:
     name, targets, nodes, _, planned, locked_setting = job_row(held)
     cells = (name, cost_text(held), planned, targets, locked_setting, nodes)
-    return f"| {' | '.join(map(_escaped, cells))} | {'❌' if held.failed else '✅'} |"
+    sign = _SIGNS[Level.ERROR] if held.failed else _SIGNS[Level.WARNING] if held.cautions else "✅"
+    return f"| {' | '.join(map(_escaped, cells))} | {sign} |"
 
 
 def _rank(finding: Finding) -> int:

@@ -53,6 +53,14 @@ class RateTraceRuns:
             np.maximum.at(peaks[:, run], interval[is_inside], waiting[is_inside])
         return np.maximum(peaks, 0.0)
 
+    def unread_rows(self, edges_s: Array) -> Array:
+        """Rows that arrived between edges and are in no batch at the end; one column per run."""
+        unread = np.zeros((len(edges_s), self.arrivals.num_runs))
+        for run in range(self.arrivals.num_runs):
+            read_rows = self.num_rows[self.run == run].sum() * (1.0 + _LAST_ROW_RATIO)
+            unread[:, run] = self.arrivals.of_run_until(edges_s, run) - read_rows
+        return np.asarray(np.diff(np.maximum(unread, 0.0), axis=0))
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchNoise:
@@ -76,6 +84,7 @@ def simulate_rate_trace(
     max_rows_per_trigger: float = math.inf,
     dispersion: float = 1.0,
     outages_s: Sequence[tuple[float, float]] = (),
+    longer_s_per_row: float = 0.0,
 ) -> RateTraceRuns:
     r"""Simulate runs of a query from the first edge of a trace to the last.
 
@@ -93,12 +102,14 @@ def simulate_rate_trace(
     max_rows_per_trigger : float, > 0
     dispersion : float, >= 0, variance over mean of row counts; 0 means even arrivals
     outages_s : sequence of (start, end), intervals in which no batch starts
+    longer_s_per_row : float, >= 0, added to the mean duration of a batch for each row read before
 
     **(S6)** A rate trace: arrivals are counts with variance `φ` times their mean, on a grid with a
     step of a quarter of the trigger or less. Batches start as in (S2), none during an outage; after
     an outage, a batch starts at once. Durations are lognormal. The lasting share of the noise is an
     autoregression over batches with coefficient 0.95, and each run has a factor with the spread
-    between runs.
+    between runs. If the state grows (P21), a batch takes `c g/λ_0` longer on average for each row
+    that was read before it: a row adds `g/λ_0` rows to the state, and each of these `c` to a batch.
 
     >>> runs = simulate_rate_trace(
     ...     lambda rows: np.full_like(rows, 2.0), np.array([0.0, 100.0]), np.array([10.0]), 10.0,
@@ -112,8 +123,8 @@ def simulate_rate_trace(
         raise ValueError("need increasing edges_s, and a rate >= 0 between every two of them")
     if not (0.0 <= trigger_s < math.inf and max_rows_per_trigger > 0.0 and dispersion >= 0.0):
         raise ValueError("need trigger_s >= 0, a positive rate limit and dispersion >= 0")
-    if num_runs < 1 or after_commit_s < 0.0:
-        raise ValueError("need num_runs >= 1 and after_commit_s >= 0")
+    if num_runs < 1 or after_commit_s < 0.0 or longer_s_per_row < 0.0:
+        raise ValueError("need num_runs >= 1, after_commit_s >= 0 and longer_s_per_row >= 0")
     random = np.random.default_rng(seed)
     counts = CumulativeRows.drawn(edges, rates, trigger_s, dispersion, num_runs, random)
     drawn_around = _durations(noise, num_runs, random)
@@ -128,7 +139,7 @@ def simulate_rate_trace(
         waiting = np.maximum(counts.until(start) - read_rows, 0.0)
         rows = np.minimum(waiting, max_rows_per_trigger)
         has_rows = (rows > 0.0) & (start < end)
-        duration = drawn_around(mean_duration_s(rows))
+        duration = drawn_around(mean_duration_s(rows) + longer_s_per_row * read_rows)
         steps.append((start, duration, np.where(has_rows, rows, 0.0), waiting, read_rows.copy()))
         read_rows = read_rows + np.where(has_rows, rows, 0.0)
         if trigger_s == 0.0:

@@ -31,8 +31,14 @@ Why: TypeAlias = Literal[
 class Cause:
     """Effect of one cause, or of several that cannot be separated, on nodes and cost.
 
+    ``changes`` are the values of each before and after, empty for one without.
+
     >>> Cause(whys=("rate",), before="24k/s", after="48k/s", nodes=(2, 3)).in_words
     'rate 24k/s -> 48k/s: 3 nodes instead of 2'
+    >>> Cause(
+    ...     whys=("costs of the job", "rate"), nodes=(2, 2), changes=(("", ""), ("24k/s", "48k/s"))
+    ... ).in_words
+    'together, the costs of the job and the rate (24k/s -> 48k/s) need the same number of nodes'
     """
 
     whys: tuple[Why, ...]
@@ -41,23 +47,32 @@ class Cause:
     nodes: tuple[int, int] | None = None
     currency: str = ""
     cost_per_month: float | None = field(default=None, metadata={"then": {"text": "in_words"}})
+    changes: tuple[tuple[str, str], ...] = field(default=(), metadata={"key": None})
 
     @property
     def in_words(self) -> str:
         """The cause and its effect, as text."""
-        text = " and ".join(self.whys)
-        if self.before or self.after:
-            text += f" {self.before} -> {self.after}"
         effects = []
         if self.nodes is not None:
             then, now = self.nodes
-            effects.append(
-                f"{counted(now, 'node')} instead of {then}" if then != now else "no other nodes"
-            )
+            same = "the same number of nodes"
+            effects.append(f"{counted(now, 'node')} instead of {then}" if then != now else same)
         if self.cost_per_month:
             added = format_money(self.cost_per_month, currency=self.currency, sign=True)
             effects.append(f"{added} per month")
-        return f"{text}: {', '.join(effects)}"
+        return f"{self._subject} {', '.join(effects)}"
+
+    @property
+    def _subject(self) -> str:
+        """What has the effect, as the beginning of a text about it."""
+        if len(self.whys) == 1:
+            values = f" {self.before} -> {self.after}" if self.before or self.after else ""
+            return f"{self.whys[0]}{values}:"
+        names = [
+            f"the {why} ({before} -> {after})" if before or after else f"the {why}"
+            for why, (before, after) in zip(self.whys, self.changes, strict=True)
+        ]
+        return f"together, {', '.join(names[:-1])} and {names[-1]} need"
 
 
 #: Nodes that the new job needs at a rate for some targets; None if unknown.
@@ -131,6 +146,7 @@ def _of_size(before: Sized, after: Sized, needs: Needs) -> Iterator[Cause]:
                 whys=whys,
                 before=", ".join(text for _, text, _ in steps if text),
                 after=", ".join(text for _, _, text in steps if text),
+                changes=tuple((text_then, text_now) for _, text_then, text_now in steps),
                 nodes=(nodes_before, nodes),
                 currency=after.currency,
                 cost_per_month=None

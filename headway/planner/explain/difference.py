@@ -8,8 +8,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias
 
 from headway.assumptions.advice import SHOWN_CHANGE_RATIO
-from headway.domain import AnyAnswer, Applies, Prediction
+from headway.domain import AnyAnswer, Applies
 from headway.domain.result import Result
+from headway.domain.stage import phase_called
 from headway.domain.target import targets_text
 from headway.planner.explain.causes import (
     UNCHANGED_RATIO,
@@ -83,7 +84,8 @@ class Difference(Result):
     """Two plans, or two profiles, side by side.
 
     ``names`` are the names of both, ``parts`` divide the time called ``parts_of``. ``feasible`` is
-    None for profiles; ``currency`` is empty if unknown, or if both have another.
+    None for profiles; ``currency`` is empty if unknown, or if both have another. For profiles,
+    ``compared_at`` is the rate and the setting of both, ``no_time`` says why one has no time there.
     """
 
     result_kind = "diff"
@@ -96,6 +98,8 @@ class Difference(Result):
     parts: tuple[Part, ...] = ()
     parts_of: str = ""
     currency: str = ""
+    compared_at: str = ""
+    no_time: str = ""
 
     def figure(self, name: str) -> Figure | None:
         return next((figure for figure in self.figures if figure.name == name), None)
@@ -136,7 +140,12 @@ def plan_difference(
         causes=plan_causes if both_feasible else (),
         parts=parts(_parts_s(before), _parts_s(after))
         if before.ends or after.ends
-        else phase_parts(before.prediction, after.prediction),
+        else parts_by_work(
+            before.prediction.phases_s,
+            after.prediction.phases_s,
+            before.prediction.stage_work,
+            after.prediction.stage_work,
+        ),
         parts_of=quantity if is_comparable else f"{quantity}, each in its own configuration",
         currency=currencies.pop() if len(currencies) == 1 else "",
     )
@@ -242,13 +251,38 @@ def _parts_s(plan: AnyAnswer) -> Mapping[str, float]:
     return plan.parts_s if plan.ends else plan.prediction.phases_s
 
 
-def phase_parts(before: Prediction, after: Prediction) -> tuple[Part, ...]:
-    """The phases that changed; stages are named by what they compute in the later one."""
-    named = replace(after, stage_work={**before.stage_work, **after.stage_work})
-    return tuple(
-        replace(part, name=named.phase_called(part.name))
-        for part in parts(before.phases_s, after.phases_s)
+def parts_by_work(
+    before_s: Mapping[str, float],
+    after_s: Mapping[str, float],
+    work_before: Mapping[str, str],
+    work_after: Mapping[str, str],
+) -> tuple[Part, ...]:
+    """The phases that changed; stages are named by what they compute, which is given by name.
+
+    Stages of both that compute something else are different ones, whatever their numbers are.
+
+    >>> for part in parts_by_work(
+    ...     {"wait": 0.1, "stage 0": 0.2}, {"wait": 0.4, "stage 0": 0.9},
+    ...     {"stage 0": "join"}, {"stage 0": "read"},
+    ... ):
+    ...     print(part.name, part.before_s, part.after_s)
+    stage 0 (read) None 0.9
+    wait 0.1 0.4
+    stage 0 (join) 0.2 None
+    """
+    all_work = {**work_before, **work_after}
+
+    def is_shared(phase: str) -> bool:
+        """Whether its stages may be the same in both: nothing else is on record."""
+        both = work_before.keys() & work_after.keys()
+        stages = both.intersection(phase.split("+"))
+        return all(work_before[stage] == work_after[stage] for stage in stages)
+
+    then, now = (
+        {phase_called(name, all_work if is_shared(name) else work): time_s[name] for name in time_s}
+        for time_s, work in ((before_s, work_before), (after_s, work_after))
     )
+    return parts(then, now)
 
 
 def parts(before_s: Mapping[str, float], after_s: Mapping[str, float]) -> tuple[Part, ...]:

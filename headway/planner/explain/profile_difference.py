@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import zip_longest
 
 from headway.assumptions.advice import SHOWN_CHANGE_RATIO
@@ -13,12 +13,12 @@ from headway.planner.explain.difference import (
     Figure,
     Unit,
     changed_texts,
-    parts,
-    phase_parts,
+    parts_by_work,
 )
 from headway.planner.kinds.batch_run_time import expected_run_time_s
 from headway.sparkconf import KNOBS
-from headway.units import spark_trigger_text
+from headway.units import format_rate, spark_trigger_text
+from headway.words.sentences import stable_up_to
 
 
 def profile_difference(
@@ -31,8 +31,11 @@ def profile_difference(
     """
     setting, arrivals = after.baseline, after.arrivals
     then, now = predict(before, setting, arrivals), predict(after, setting, arrivals)
+    compared_at = (
+        f"both at {format_rate(arrivals.rate_per_s)} in the last profiled configuration of B"
+    )
     quantities: list[tuple[str, Unit, float | None, float | None]] = [
-        ("rate as profiled", "rows/s", before.arrivals.rate_per_s, arrivals.rate_per_s),
+        ("rate", "rows/s", arrivals.rate_per_s, arrivals.rate_per_s),
         ("mean batch duration", "s", _batch_s(then), _batch_s(now)),
         ("p99 tuple latency", "s", _p99_s(then), _p99_s(now)),
         ("utilisation", "share", then.utilization_ratio, now.utilization_ratio),
@@ -47,9 +50,20 @@ def profile_difference(
         names=names,
         figures=(*figures, *_stage_figures(before.stages, after.stages)),
         values=tuple(changed_texts(_facts(before), _facts(after))),
-        parts=phase_parts(then, now),
-        parts_of="mean tuple latency, both in the last profiled configuration of B",
+        parts=parts_by_work(then.phases_s, now.phases_s, then.stage_work, now.stage_work),
+        parts_of=f"mean tuple latency, {compared_at}",
+        compared_at=compared_at,
+        no_time=" and ".join(_why_no_time({"A": then, "B": now})),
     )
+
+
+def _why_no_time(predictions: Mapping[str, Prediction]) -> Iterator[str]:
+    """Why predictions have no times to quote, by their names."""
+    for name, prediction in predictions.items():
+        if prediction.batch_duration is None:
+            limit = stable_up_to(prediction.sustainable_rate_per_s)
+            close = "too close to saturation" if prediction.is_close_to_saturation else ""
+            yield f"{name} is {close or 'over capacity'} ({limit})"
 
 
 def _batch_s(prediction: Prediction) -> float | None:
@@ -64,12 +78,13 @@ def _stage_figures(
     before: tuple[StageProfile, ...], after: tuple[StageProfile, ...]
 ) -> Iterator[Figure]:
     """Cost of a task of each stage, if it differs between both."""
-    for then, now in zip_longest(before, after):
+    for then, now in _stage_pairs(before, after):
         stage = now or then
         assert stage is not None
+        name = stage.called if stage.work or then is None else then.called
         for basis, field in (("per task", "task_fixed_s"), ("per row", "task_per_row_s")):
             figure = Figure(
-                name=f"{stage.called}, {basis}",
+                name=f"{name}, {basis}",
                 unit="s",
                 before=None if then is None else getattr(then, field),
                 after=None if now is None else getattr(now, field),
@@ -81,12 +96,25 @@ def _stage_figures(
                 yield figure
 
 
+def _stage_pairs(
+    before: tuple[StageProfile, ...], after: tuple[StageProfile, ...]
+) -> Iterator[tuple[StageProfile | None, StageProfile | None]]:
+    """The stages of both in their order; those that compute something else have no counterpart."""
+    for then, now in zip_longest(before, after):
+        if then and now and then.work and now.work and then.work != now.work:
+            yield then, None
+            yield None, now
+        else:
+            yield then, now
+
+
 def _facts(profile: JobProfile) -> dict[str, str]:
     """Other facts of a profile about its job, as text."""
     setting = profile.baseline
     limit = setting.max_offsets_per_trigger
     facts = {
         "profiled runs": f"{len(profile.settings):,}",
+        "rate of the profile": format_rate(profile.arrivals.rate_per_s),
         "Spark version": profile.application.spark_version,
         "stages": f"{len(profile.stages):,}",
         KNOBS["executors"].label: f"{setting.executors:,}",
@@ -105,10 +133,13 @@ def application_difference(
 ) -> Difference:
     """Differences between two profiles of a batch job, both on the slots of ``after``."""
     slots = after.cluster.num_slots or before.cluster.num_slots or 1
-    stage_names = {stage.id: stage.called for stage in (*before.stages, *after.stages)}
+    # Numbered in the order of submission, as in other runs.
     then, now = (
-        # Numbered in the order of submission, as in other runs.
-        {stage_names[stage.id]: stage.task_time_s for stage in profile.stages}
+        {f"stage {stage.id}": stage.task_time_s for stage in profile.stages}
+        for profile in (before, after)
+    )
+    works = tuple(
+        {f"stage {stage.id}": stage.work for stage in profile.stages if stage.work is not None}
         for profile in (before, after)
     )
     pairs = {
@@ -128,7 +159,7 @@ def application_difference(
             for name, (first, second) in pairs.items()
         ),
         values=tuple(changed_texts(_batch_facts(before), _batch_facts(after))),
-        parts=parts(then, now),
+        parts=parts_by_work(then, now, *works),
         parts_of="time of all tasks, by stage",
     )
 

@@ -67,6 +67,25 @@ def test_a_constant_rate_gives_what_the_simulation_of_constant_rates_gives(
     assert ours == pytest.approx(theirs, rel=0.02)
 
 
+def test_batches_get_longer_with_every_row_that_was_read_before() -> None:
+    longer_s_per_row = 1e-6
+    runs = simulated_runs([0.0, 300.0], [4000.0], 1.0, longer_s_per_row=longer_s_per_row)
+    earlier_rows = np.cumsum(runs.num_rows) - runs.num_rows
+    expected_s = affine(runs.num_rows) + longer_s_per_row * earlier_rows
+    assert runs.duration_s == pytest.approx(expected_s)
+    assert runs.duration_s[-1] > runs.duration_s[0] + 0.9
+
+
+def test_rows_of_no_batch_are_counted_where_they_arrived() -> None:
+    # The rate limit lets a third through: what arrived in the last two thirds is waiting.
+    runs = simulated_runs([0.0, 300.0], [9000.0], 1.0, max_rows_per_trigger=3000.0)
+    edges = np.linspace(0.0, 300.0, 7)
+    (unread,) = runs.unread_rows(edges).T
+    assert unread.sum() == pytest.approx(300.0 * 9000.0 - runs.num_rows.sum())
+    assert unread[:1] == pytest.approx(0.0)
+    assert unread[2:] == pytest.approx(50.0 * 9000.0)
+
+
 @examples(20, 40)
 @given(
     rates_per_s=st.lists(st.sampled_from([0.0, 500.0, 3000.0, 20000.0]), min_size=1, max_size=5),
