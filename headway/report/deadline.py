@@ -111,7 +111,8 @@ def _obstacle_sections(plan: BatchAnswer) -> tuple[Section, ...]:
         rows = tuple(row[:-1] for row in table.rows)
         table = replace(table, head=table.head[:-1], rows=rows, right=table.right[:-1])
     # What the table shows is explained first.
-    findings = sorted(plan.findings, key=lambda finding: finding.code not in _ABOUT_OTHER_SIZES)
+    first = (FindingCode.LOG_INCOMPLETE, *_ABOUT_OTHER_SIZES)
+    findings = sorted(plan.findings, key=lambda finding: finding.code not in first)
     notes = all_words(findings[:MOST_NOTES])
     # Each rejected node type takes the line of a row, so that all of it fits one screen.
     num_rows = max(_FEW_ROWS - len(plan.refused_node_types), 1)
@@ -129,11 +130,17 @@ def _obstacle_sections(plan: BatchAnswer) -> tuple[Section, ...]:
 def deadline_headline(plan: BatchAnswer) -> str:
     """The answer in one sentence."""
     if plan.feasible:
-        return nodes_meet(plan.nodes, plan.deadline)
+        part = " for the recorded part of the job" if is_partial(plan) else ""
+        return f"{nodes_meet(plan.nodes, plan.deadline)}{part}"
     if plan.verdict is Verdict.TOO_CLOSE and plan.kept_probability is not None:
         certainty = certainty_text(plan.kept_probability, plan.confidence)
         return f"infeasible: {plan.deadline} is {certainty}"
     return f"infeasible: no configuration meets {plan.deadline}"
+
+
+def is_partial(plan: BatchAnswer) -> bool:
+    """Whether the log of the profiled run is incomplete."""
+    return any(finding.code is FindingCode.LOG_INCOMPLETE for finding in plan.findings)
 
 
 def configuration_text(plan: BatchAnswer) -> str:
