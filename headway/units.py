@@ -41,6 +41,7 @@ _COUNTED = _NUMBER + r"\s*(?P<scale>[kKmMgG]?)"
 _MS_PER_S = 1000
 US_PER_MS = 1000
 _SAME_RATIO = 5e-10  # nine digits
+_READABLE_FROM, _READABLE_TO = 0.1, 99_999.5  # in a unit that is not the usual one
 
 
 def parse_duration_s(text: str) -> float:
@@ -244,6 +245,20 @@ def exact_duration(seconds: float) -> str:
     smaller_units = units[units.index(usual.split()[-1]) :]
     texts = [f"{seconds / _DURATION_S[unit]:.9g} {unit}" for unit in smaller_units]
     return next((text for text in texts if parse_duration_s(text) == seconds), texts[0])
+
+
+def duration_beside(seconds: float, requested_s: float) -> str:
+    """As `format_duration`, but in the unit of a requested duration that `exact_duration` writes in
+    a smaller one than usual.
+
+    >>> duration_beside(211.2, 262.0), duration_beside(211.2, 240.0), duration_beside(2881.4, 886.0)
+    ('211 s', '3.52 min', '2881 s')
+    """
+    unit = exact_duration(requested_s).rpartition(" ")[2]
+    is_usual = unit == format_duration(requested_s).rpartition(" ")[2]
+    if is_usual or not _READABLE_FROM <= seconds / _DURATION_S[unit] < _READABLE_TO:
+        return format_duration(seconds)
+    return f"{_without_exponent(seconds / _DURATION_S[unit])} {unit}"
 
 
 def exact_rate(rate_per_s: float) -> str:

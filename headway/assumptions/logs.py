@@ -8,7 +8,8 @@ LEAST_TASKS_RATIO = Assumption(
     name="Minimum share of a stage's tasks in the log",
     value=0.5,
     source="judgement: with fewer, the missing tasks determine the cost of the stage",
-    influences="which batches of an incomplete log are used",
+    influences="which batches of an incomplete log are used, and whether a batch job is planned "
+    "with one (P16)",
 )
 LEAST_BELIEVED_RATIO = Assumption(
     name="Minimum share of ids present in a range of ids that is trusted",
@@ -20,7 +21,8 @@ LEAST_USUAL_RATIO = Assumption(
     name="Share of events below which a log is called incomplete",
     value=0.99,
     source="judgement: a few events are always missing, for instance of stopped queries",
-    influences="a warning in a profile",
+    influences="a warning in a profile; whether the plan of a batch job is scaled to its run and "
+    "calibrated (P16)",
 )
 LEAST_BATCHES_WITH_OFFSETS = batches(
     name="Minimum batches to compare offsets with rows",

@@ -42,15 +42,16 @@ class DeadlinePlan(Result):
 
     ``floor_s`` is the lower bound for any number of nodes: the longest chain of stages, and the
     driver. ``modelled_ratio`` is the observed run time over the modelled one at the profiled slots,
-    by which the model is scaled. ``calibrated`` is False if the job was profiled on far more or
-    fewer slots, or was not profiled; ``findings`` then say so. ``changes`` are the settings that
-    differ from the profiled ones. ``task_cpus`` are the cores per task. ``settings`` contain each
-    key with its profiled value. ``declared`` are the figures of a job that was not profiled.
-    ``parts_s`` splits the expected run time; its values add up to it. ``findings`` also say why a
-    row of the frontier is worse than one with fewer nodes. ``kept_probability`` is that of the
-    deadline (P26), None in files of earlier versions; ``advice`` says what would decide a verdict
-    that is too close to tell. ``backlog`` is what a run reads if the job is a streaming query that
-    ends. There is neither a rate nor a query with options, and memory is as profiled or given.
+    to which the model is scaled. ``calibrated`` is False if the job was profiled on far more or
+    fewer slots, by an incomplete log, or not at all; ``findings`` then say so. ``changes`` are the
+    settings that differ from the profiled ones. ``task_cpus`` are the cores per task. ``settings``
+    contain each key with its profiled value. ``declared`` are the figures of a job that was not
+    profiled. ``parts_s`` splits the expected run time; its values add up to it. ``findings`` also
+    say why a row of the frontier is worse than one with fewer nodes. ``kept_probability`` is that
+    of the deadline (P26), None in files of earlier versions and by an incomplete log; ``advice``
+    says what would decide a verdict that is too close to tell. ``backlog`` is what a run reads if
+    the job is a streaming query that ends. There is neither a rate nor a query with options, and
+    memory is as profiled or given.
     """
 
     result_kind = "deadline-plan"

@@ -132,6 +132,8 @@ class FindingCode(StrEnum):
     """``batch_rows`` that meet the target, ``file_rows``; named: ``source``."""
     MODEL_FAR_OFF = "model_far_off"
     """``modelled_ratio``: the profiled run over the model of its stages."""
+    LOG_INCOMPLETE = "log_incomplete"
+    """``missing_tasks`` of ``expected_tasks``, ``has_start`` and ``has_end`` (1 or 0)."""
     JOBS_FAILED = "jobs_failed"
     """``num_jobs`` of the profiled run."""
     SWITCHES_TURNED = "switches_turned"
@@ -170,6 +172,7 @@ OUTSIDE_CALIBRATION = frozenset(
 AGAINST_CALIBRATION = OUTSIDE_CALIBRATION | {
     *(FindingCode.OVER_CAPACITY, FindingCode.RATE_LIMIT_TOO_LOW, FindingCode.MOSTLY_OVERRUNS),
     *(FindingCode.TOO_CLOSE_TO_SATURATION, FindingCode.STABILITY_NOT_KNOWN),
+    FindingCode.LOG_INCOMPLETE,
 }
 #: About what the profile does not contain, rather than about the setting.
 OF_PROFILE = OUTSIDE_CALIBRATION | {

@@ -5,7 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
-from headway.assumptions import AnyAssumption, advice, files, fits, planning, predictions, resources
+from headway.assumptions import (
+    AnyAssumption,
+    advice,
+    files,
+    fits,
+    logs,
+    planning,
+    predictions,
+    resources,
+)
 from headway.domain import (
     AnyAnswer,
     BatchAnswer,
@@ -83,6 +92,8 @@ def batch_assumptions_of(plan: BatchAnswer) -> Iterator[AnyAssumption]:
     codes = {finding.code for finding in plan.findings}
     if FindingCode.MODEL_FAR_OFF in codes:
         yield advice.FAR_OFF_RATIO
+    if FindingCode.LOG_INCOMPLETE in codes:
+        yield from (logs.LEAST_USUAL_RATIO, logs.LEAST_TASKS_RATIO)
     if codes & {FindingCode.MODEL_RISES, FindingCode.MORE_NODES_LESS_SURE}:
         yield planning.SAME_FIGURE_RATIO
 

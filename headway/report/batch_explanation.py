@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from headway.assumptions.predictions import SPREAD_PER_DOUBLING_RATIO
 from headway.digits import format_money
 from headway.domain import BatchAnswer
@@ -11,6 +13,7 @@ from headway.report.deadline import (
     backlog_facts,
     configuration_text,
     deadline_headline,
+    is_partial,
     run_time_sections,
     run_time_texts,
 )
@@ -92,12 +95,7 @@ def _optimality(plan: BatchAnswer) -> str:
 
 def _run_time(plan: BatchAnswer) -> list[str]:
     lines = paragraphs(_MODELS[plan.backlog is not None])
-    ratio = plan.modelled_ratio
-    if plan.provenance == "measured" and (plan.backlog is None or ratio < 1.0):
-        lines += paragraphs(
-            f"All of it is scaled by {ratio:.3g}, the profiled run time over that of the model at "
-            f"the same slots; {_equation(plan)}."
-        )
+    lines += paragraphs(*_scaling(plan))
     sources = _SOURCES | {"driver": _DRIVER[plan.provenance]}
 
     def source(name: str) -> str:
@@ -106,9 +104,34 @@ def _run_time(plan: BatchAnswer) -> list[str]:
 
     lines += part_lines("Expected run time by part", plan.parts_s, source)
     return lines + paragraphs(
-        f"Physical floor: {format_duration(plan.floor_s)}, with a slot for every task: the driver "
-        f"and the longest chain of stages; {_equation(plan)}."
+        f"Physical floor: {format_duration(plan.floor_s)}, {_floor(plan)}; {_equation(plan)}."
     )
+
+
+def _scaling(plan: BatchAnswer) -> Iterator[str]:
+    """How the recorded run enters."""
+    ratio, equation = plan.modelled_ratio, _equation(plan)
+    if is_partial(plan):
+        yield f"It is not scaled to the profiled run, of which the log has a part; {equation}."
+    elif plan.provenance == "measured" and plan.backlog is None and ratio < 1.0:
+        yield (
+            f"The profiled run took {ratio:.3g} times as long as the model at the same slots; the "
+            f"time of the stages is scaled to it, that of the driver was measured; {equation}."
+        )
+    elif plan.provenance == "measured" and (plan.backlog is None or ratio < 1.0):
+        yield (
+            f"All of it is scaled by {ratio:.3g}, the profiled run time over that of the model at "
+            f"the same slots; {equation}."
+        )
+
+
+def _floor(plan: BatchAnswer) -> str:
+    if plan.provenance == "measured" and plan.backlog is None:
+        return (
+            "with any number of slots: the driver's time alone, and the longest chain of stages "
+            "with the longest recorded task of each"
+        )
+    return "with a slot for every task: the driver and the longest chain of stages"
 
 
 def _equation(plan: BatchAnswer) -> str:
@@ -125,6 +148,8 @@ def _uncertainty(plan: BatchAnswer) -> list[str]:
         )
     planned = f"the run is taken to last {ratio:.3g} times as long as expected, {reason}"
     lines = paragraphs(f"Planned at a confidence level of {plan.confidence:.0%}: {planned}")
-    if not plan.calibrated and plan.declared is None:
+    if is_partial(plan):
+        lines += paragraphs("Not calibrated: the log is incomplete, see the notes.")
+    elif not plan.calibrated and plan.declared is None:
         lines += paragraphs("Extrapolated: outside the profiled range, see the notes.")
     return lines + paragraphs(*all_words(plan.findings), lead="  note: ")

@@ -20,9 +20,9 @@ from headway.report.wording import (
     nodes_meet,
     settings_section,
 )
-from headway.units import counted, format_duration, format_durations
+from headway.units import counted, duration_beside, format_duration, format_durations
 from headway.words import all_words, certainty_text
-from headway.words.predictions import with_limit
+from headway.words.predictions import duration_against, with_limit
 
 _MOST_ROWS, _FEW_ROWS = 16, 3
 #: They say why more nodes do not help, which matters if there are too few.
@@ -31,7 +31,7 @@ _ABOUT_OTHER_SIZES = (FindingCode.MORE_NODES_LESS_SURE, FindingCode.MODEL_RISES)
 
 def deadline_sheet(plan: BatchAnswer) -> Sheet:
     """The answer first and what to paste last."""
-    expected, planned = format_duration(plan.run.mean_s), format_duration(plan.run.planned_s)
+    expected, planned, _ = run_time_texts(plan)
     sure = f"with {plan.confidence:.0%} confidence{likely_text(plan.kept_probability)}"
     return Sheet(
         about=f"Headway plan of a {'batch job' if plan.backlog is None else 'backlog'}",
@@ -41,7 +41,7 @@ def deadline_sheet(plan: BatchAnswer) -> Sheet:
             ("configuration", configuration_text(plan)),
             *backlog_facts(plan),
             ("run time", f"{expected} expected, up to {planned} {sure}"),
-            ("physical floor", format_duration(plan.floor_s)),
+            ("physical floor", duration_against(plan.floor_s, plan.deadline.limit_s)),
             *_cost_facts(plan),
         ),
         sections=(
@@ -87,8 +87,11 @@ def _brief_facts(plan: BatchAnswer) -> Iterator[tuple[str, str]]:
 def run_time_texts(plan: BatchAnswer) -> tuple[str, str, str]:
     """The expected and the planned run time, and the deadline, in one unit."""
     limit_s = plan.deadline.limit_s
-    expected, *_ = format_durations(plan.expected_s, plan.planned_s, limit_s)
-    return expected, *with_limit(plan.planned_s, limit_s)
+    planned, limit = with_limit(plan.planned_s, limit_s)
+    expected = duration_beside(plan.expected_s, limit_s)
+    if expected == format_duration(plan.expected_s):
+        expected, *_ = format_durations(plan.expected_s, plan.planned_s, limit_s)
+    return expected, planned, limit
 
 
 def _plan_sections(plan: BatchAnswer) -> tuple[Section, ...]:
@@ -111,7 +114,8 @@ def _obstacle_sections(plan: BatchAnswer) -> tuple[Section, ...]:
         rows = tuple(row[:-1] for row in table.rows)
         table = replace(table, head=table.head[:-1], rows=rows, right=table.right[:-1])
     # What the table shows is explained first.
-    findings = sorted(plan.findings, key=lambda finding: finding.code not in _ABOUT_OTHER_SIZES)
+    first = (FindingCode.LOG_INCOMPLETE, *_ABOUT_OTHER_SIZES)
+    findings = sorted(plan.findings, key=lambda finding: finding.code not in first)
     notes = all_words(findings[:MOST_NOTES])
     # Each rejected node type takes the line of a row, so that all of it fits one screen.
     num_rows = max(_FEW_ROWS - len(plan.refused_node_types), 1)
@@ -129,11 +133,17 @@ def _obstacle_sections(plan: BatchAnswer) -> tuple[Section, ...]:
 def deadline_headline(plan: BatchAnswer) -> str:
     """The answer in one sentence."""
     if plan.feasible:
-        return nodes_meet(plan.nodes, plan.deadline)
+        part = " for the recorded part of the job" if is_partial(plan) else ""
+        return f"{nodes_meet(plan.nodes, plan.deadline)}{part}"
     if plan.verdict is Verdict.TOO_CLOSE and plan.kept_probability is not None:
         certainty = certainty_text(plan.kept_probability, plan.confidence)
         return f"infeasible: {plan.deadline} is {certainty}"
     return f"infeasible: no configuration meets {plan.deadline}"
+
+
+def is_partial(plan: BatchAnswer) -> bool:
+    """Whether the log of the profiled run is incomplete."""
+    return any(finding.code is FindingCode.LOG_INCOMPLETE for finding in plan.findings)
 
 
 def configuration_text(plan: BatchAnswer) -> str:
@@ -163,6 +173,7 @@ def run_time_sections(plan: BatchAnswer) -> tuple[Section, Section]:
     """Run time and cost by the number of nodes, and what the marks mean."""
     points, least_s, rows, has_worse = all_points(plan), math.inf, [], False
     legend = [] if plan.feasible else ["~ the nearest plan"]
+    limit_s = plan.deadline.limit_s
     for point in points:
         is_worse = point.planned_s > least_s * SAME_FIGURE_RATIO.value
         has_worse = has_worse or is_worse
@@ -170,9 +181,9 @@ def run_time_sections(plan: BatchAnswer) -> tuple[Section, Section]:
         rows.append(
             (
                 f"{point.nodes:,}",
-                format_duration(point.mean_s),
-                format_duration(point.planned_s) + ("*" if is_worse else " "),
-                "met" if point.planned_s <= plan.deadline.limit_s else "missed",
+                duration_beside(point.mean_s, limit_s),
+                duration_against(point.planned_s, limit_s) + ("*" if is_worse else " "),
+                "met" if point.planned_s <= limit_s else "missed",
                 "-" if point.cost_per_run is None else format_money(point.cost_per_run),
             )
         )

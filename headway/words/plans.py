@@ -147,6 +147,19 @@ def _limit_beyond_profile(finding: Finding) -> str:
     )
 
 
+def _log_incomplete(finding: Finding) -> str:
+    numbers = finding.numbers
+    missing = [f"its {end}" for end in ("start", "end") if not numbers[f"has_{end}"]]
+    if numbers["missing_tasks"]:
+        expected = counted(round(numbers["expected_tasks"]), "task")
+        missing.append(f"{numbers['missing_tasks']:,.0f} of {expected}")
+    lacks = f" lacks {' and '.join(missing)}" if missing else " has gaps"
+    return (
+        f"the log{lacks}: the plan covers the recorded work only and is not calibrated, and the "
+        "whole job may take longer; profile a finished run"
+    )
+
+
 def _skewed_stage(finding: Finding) -> str:
     longest_s, mean_s = finding.numbers["longest_s"], finding.numbers["mean_s"]
     # Files of earlier versions have its number only.
@@ -256,8 +269,9 @@ OF_PLANS: Mapping[FindingCode, Callable[[Finding], str] | str] = {
     ),
     FindingCode.MODEL_FAR_OFF: (
         "the profiled run took {modelled_ratio:.2g} times as long as the model of its stages "
-        "predicts; the plan is scaled by this ratio and is more uncertain"
+        "predicts; the plan is scaled to that run and is more uncertain"
     ),
+    FindingCode.LOG_INCOMPLETE: _log_incomplete,
     FindingCode.JOBS_FAILED: "{num_jobs:#job} failed in the profiled run",
     FindingCode.SKEWED_STAGE: _skewed_stage,
     FindingCode.SWITCHES_TURNED: _switches_turned,

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from headway.domain import Finding, FindingCode
 from headway.units import (
     counted,
+    duration_beside,
     exact_duration,
     format_duration,
     format_durations,
@@ -176,12 +177,12 @@ def _batch_size_far_off(finding: Finding) -> str:
 
 
 def duration_against(seconds: float, limit_s: float) -> str:
-    """A duration with as many digits as show on which side of a limit it is.
+    """A duration with as many digits as show on which side of a limit it is, in its unit.
 
-    >>> duration_against(2.0013, 2.0), duration_against(1.9, 2.0), duration_against(2.3, 2.0)
-    ('2.001 s', '1.90 s', '2.30 s')
+    >>> duration_against(2.0013, 2.0), duration_against(1.9, 2.0), duration_against(211.2, 262.0)
+    ('2.001 s', '1.90 s', '211 s')
     """
-    text = format_duration(seconds)
+    text = duration_beside(seconds, limit_s)
     for digits in range(4, 10):
         if math.isinf(seconds) or (parse_duration_s(text) > limit_s) == (seconds > limit_s):
             break
@@ -192,10 +193,12 @@ def duration_against(seconds: float, limit_s: float) -> str:
 def with_limit(seconds: float, limit_s: float) -> tuple[str, str]:
     """A duration, with digits as `duration_against`, and its limit in the same unit.
 
-    >>> with_limit(0.948, 1.5), with_limit(2.0013, 2.0)
-    (('0.948 s', '1.50 s'), ('2.001 s', '2.00 s'))
+    >>> with_limit(0.948, 1.5), with_limit(2.0013, 2.0), with_limit(211.2, 262.0)
+    (('0.948 s', '1.50 s'), ('2.001 s', '2.00 s'), ('211 s', '262 s'))
     """
     against, (text, limit) = duration_against(seconds, limit_s), format_durations(seconds, limit_s)
+    if duration_beside(limit_s, limit_s) != format_duration(limit_s):
+        return against, exact_duration(limit_s)
     return text if against == format_duration(seconds) else against, limit
 
 

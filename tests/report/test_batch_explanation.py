@@ -70,7 +70,9 @@ def test_the_run_time_is_the_sum_of_its_parts(name: str) -> None:
         assert (f"{part} {format_duration(part_s)} {share:.0%}" in explained(plan)) == (
             share >= 0.005
         )
-    assert plan.parts_s["driver"] == plan.modelled_ratio * PROFILE.driver_only_s
+    # It took less than its model: the driver's time was measured, only the stages are scaled.
+    assert plan.modelled_ratio < 1.0
+    assert plan.parts_s["driver"] == PROFILE.driver_only_s
 
 
 @pytest.mark.parametrize("name", PLANS)

@@ -21,6 +21,7 @@ _NEWTON_STEPS = 6  # three steps reach full precision from the first guess
 # Below this share of the scale the difference quotient loses all digits; its limit is used.
 _VANISHING_RATIO = 1e-8
 _SCORE_STEP = 0.05
+_CV_TOLERANCE = 1e-4
 _LOWEST_SCORE = -9.0
 _TAIL_SCORES = 9.0
 
@@ -328,6 +329,30 @@ def max_lognormal(num_values: int, cv: float) -> MeanAndSd:
     value = np.exp(log_sd * score - log_variance / 2.0)
     mean = float(probability @ value)
     return MeanAndSd(mean, float(np.sqrt(probability @ (value - mean) ** 2)))
+
+
+def cv_with_largest(num_values: int, largest: float, *, highest_cv: float) -> float:
+    """Coefficient of variation of n lognormals of mean 1 whose largest has a mean (X2).
+
+    By bisection, since that mean rises with the coefficient.
+
+    Parameters
+    ----------
+    num_values : int, >= 1
+    largest : float, its mean
+    highest_cv : float, 0 to 100, the result if the largest is not below that of this coefficient
+
+    >>> cv_with_largest(100, 4.0, highest_cv=1.7), cv_with_largest(100, 40.0, highest_cv=1.7)
+    (0.675, 1.7)
+    """
+    low, high = 0.0, highest_cv
+    if max_lognormal(num_values, high).mean <= largest:
+        return high
+    while high - low > _CV_TOLERANCE * highest_cv:
+        middle = 0.5 * (low + high)
+        is_enough = max_lognormal(num_values, middle).mean > largest
+        low, high = (low, middle) if is_enough else (middle, high)
+    return low
 
 
 def _scores_of_maximum(num_values: int, highest_shift: float) -> tuple[Array, Array]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TypeAlias
@@ -15,7 +15,6 @@ from headway.domain import (
     EndingJob,
     Finding,
     FindingCode,
-    RecordedStage,
     StreamBacklog,
 )
 from headway.errors import InputError
@@ -33,9 +32,14 @@ from headway.models.job.declared import work_at
 from headway.models.job.setting import duration_model
 from headway.models.laws.normal import ndtr, ndtri
 from headway.models.stages.dag import StageDag, run_time
-from headway.models.stages.schedule import JobStage
+from headway.planner.kinds.recorded_job import (
+    batch_graph,
+    incomplete_log,
+    is_complete,
+    longest_chain_s,
+    require_tasks,
+)
 
-_SAME_MOMENT_S = 0.001
 _FARTHEST_SCORE, _SCORE_TOLERANCE = 3.0, 1e-6
 # A profile may say that nothing takes time, and that nothing varies.
 _LEAST = 1e-9
@@ -57,24 +61,42 @@ def run_time_of(job: EndingJob, core_speed_ratio: float = 1.0) -> JobTime:
 class BatchRunTime:
     """The stage graph, what it does not contain, and the ratio of the recorded run to it.
 
+    ``stages_ratio`` is that of the stages alone if the run was shorter than its model, since the
+    driver's time was measured. ``chain_s`` is the longest chain of longest recorded tasks.
     ``core_speed_ratio`` is the speed of the cores over that of the profiled ones. [-]
     """
 
     profile: ApplicationProfile
     dag: StageDag
     seen_slots: int
+    chain_s: float
     modelled_ratio: float = 1.0
+    stages_ratio: float = 1.0
     core_speed_ratio: float = 1.0
 
     @classmethod
     def of(
         cls, profile: ApplicationProfile, seen_slots: int, core_speed_ratio: float = 1.0
     ) -> BatchRunTime:
-        dag = StageDag(stages=tuple(job_stages(profile.stages)))
-        as_seen = cls(profile=profile, dag=dag, seen_slots=seen_slots)
-        is_declared = profile.provenance == "declared"
-        ratio = 1.0 if is_declared else profile.duration_s / as_seen.mean_s(seen_slots)
-        return replace(as_seen, modelled_ratio=ratio, core_speed_ratio=core_speed_ratio)
+        """Raises InputError if the log contained too few of the tasks."""
+        require_tasks(profile)
+        dag = batch_graph(profile)
+        chain_s = longest_chain_s(profile, dag)
+        as_seen = cls(profile=profile, dag=dag, seen_slots=seen_slots, chain_s=chain_s)
+        ratio = stages_ratio = 1.0
+        # Declared figures ran nowhere, and how long all of an incomplete log ran is unknown.
+        if profile.provenance == "measured" and is_complete(profile):
+            driver_s, modelled_s = profile.driver_only_s, as_seen.mean_s(seen_slots)
+            ratio = stages_ratio = profile.duration_s / modelled_s
+            if ratio < 1.0:
+                recorded_s = profile.duration_s - driver_s
+                stages_ratio = min(recorded_s / max(modelled_s - driver_s, _LEAST), 1.0)
+        return replace(
+            as_seen,
+            modelled_ratio=ratio,
+            stages_ratio=stages_ratio,
+            core_speed_ratio=core_speed_ratio,
+        )
 
     def mean_s(self, slots: int) -> float:
         """Mean run time, as the sum of its parts."""
@@ -82,13 +104,21 @@ class BatchRunTime:
 
     def parts_s(self, slots: int) -> dict[str, float]:
         """Mean run time: driver alone, the graph, and light stages as evenly distributed work."""
-        stages_s = run_time(self.dag, slots).mean_s / self.core_speed_ratio
+        stages_s = max(run_time(self.dag, slots).mean_s, self.chain_s) / self.core_speed_ratio
         others_s = self.profile.other_stages.task_time_s / slots / self.core_speed_ratio
-        return {
-            "driver": self.modelled_ratio * self.profile.driver_only_s,
-            "stages": self.modelled_ratio * stages_s,
-            "light stages": self.modelled_ratio * others_s,
+        parts_s = {
+            "driver": max(self.modelled_ratio, 1.0) * self.profile.driver_only_s,
+            "stages": self.stages_ratio * stages_s,
+            "light stages": self.stages_ratio * others_s,
         }
+        parts_s["stages"] += max(self._shortest_s(slots) - sum(parts_s.values()), 0.0)
+        return parts_s
+
+    def _shortest_s(self, slots: int) -> float:
+        """What no scheduling goes below: all work distributed evenly, and the longest chain."""
+        work_s = self.dag.work_s + self.profile.other_stages.task_time_s
+        stages_s = max(work_s / slots, self.chain_s) / self.core_speed_ratio
+        return self.profile.driver_only_s + stages_s
 
     def doublings_beyond(self, slots: int) -> float:
         """Doublings between this number of slots and that of the recorded run."""
@@ -144,26 +174,33 @@ class BatchRunTime:
 
     def least_s(self, slots: int, confidence: float) -> float:
         """Lower bound of the planned run time: all work distributed evenly (J1)."""
-        work_s = self.dag.work_s + self.profile.other_stages.task_time_s
-        least_s = self.profile.driver_only_s + work_s / slots / self.core_speed_ratio
         # The middle of declared figures is below any end that is used for planning.
         declared = self.profile.declared is not None
         ratio = 1.0 if declared else self.planned_ratio(slots, confidence)
-        return self.modelled_ratio * least_s * ratio * (1.0 - 1e-9)
+        return max(self.modelled_ratio, 1.0) * self._shortest_s(slots) * ratio * (1.0 - 1e-9)
 
     def floor_s(self) -> float:
-        """The mean run time with a slot for every task: the driver, and the longest chain."""
-        return self.mean_s(sum(stage.num_tasks for stage in self.dag.stages))
+        """What no number of slots goes below: the driver, and the longest tasks of a chain.
+
+        Declared tasks have no longest one: it is their mean run time with a slot for every task.
+        """
+        num_tasks = sum(stage.num_tasks for stage in self.dag.stages)
+        if self.profile.declared is not None:
+            return self.mean_s(num_tasks)
+        return self.profile.driver_only_s + self.chain_s / self.core_speed_ratio
 
     def is_calibrated(self, slots: int) -> bool:
-        """Whether this number of slots is within the profiled range."""
-        return self.profile.provenance == "measured" and self._is_within_reach(slots)
+        """Whether this number of slots is within the profiled range of a whole run."""
+        is_measured = self.profile.provenance == "measured" and is_complete(self.profile)
+        return is_measured and self._is_within_reach(slots)
 
     def findings(self, slots: int) -> Iterator[Finding]:
         """Findings that weaken a plan with this number of slots."""
         if self.profile.provenance == "declared":
             yield Finding(code=FindingCode.DECLARED)
             return
+        if not is_complete(self.profile):
+            yield incomplete_log(self.profile)
         if not self._is_within_reach(slots):
             yield Finding(
                 code=FindingCode.SLOTS_FAR_OFF,
@@ -320,22 +357,3 @@ def seen_slots_of(profile: ApplicationProfile) -> int:
             "profile a log that contains SparkListenerExecutorAdded events"
         )
     return profile.cluster.num_slots
-
-
-def job_stages(stages: Sequence[RecordedStage]) -> Iterator[JobStage]:
-    """The stages with their parents; one without recorded parents waits for the last ended one."""
-    completed_s = [stage.completed_s for stage in stages]
-    for index, stage in enumerate(stages):
-        parents = stage.parents
-        if not parents:
-            begun_s = stage.submitted_s + _SAME_MOMENT_S
-            completed = [earlier for earlier in range(index) if completed_s[earlier] <= begun_s]
-            last = max(completed, key=completed_s.__getitem__, default=None)
-            parents = () if last is None else (last,)
-        mean_s = max(stage.task_mean_s, _LEAST)
-        yield JobStage(
-            num_tasks=stage.num_tasks,
-            mean_s=mean_s,
-            cv=min((stage.task_sd_s or 0.0) / mean_s, 10.0),
-            parents=parents,
-        )

@@ -69,16 +69,22 @@ def plan_for_deadline(
 
     **(P16)** Batch jobs: the recorded stages form the graph of (J1)-(J5). A stage without parents
     waits for the stage that ended last before it started, since jobs follow each other as the
-    program submits them. Light stages are work distributed over the slots, and the driver's time
-    alone is added. The total is scaled by the recorded run time over that of the model at its
-    slots; declared figures are not scaled (P19). A plan adds to the logarithm the normal quantile
-    of the confidence times `s` of (P2), with `s_r = 0.08`, one parameter fitted to one run
-    (`k = m = 1`: the recorded run and the future run deviate by as much each), the doublings of
-    slots, and those of core speed (P11). It is calibrated up to two doublings of slots. The
-    expected run time falls with every slot, but its upper end rises again once more slots gain less
-    than they add in uncertainty. And if stages compete for slots, (J4), which follows them in the
-    mean only, may predict a longer run for more slots although the simulated schedule is not
-    longer. Both are shown beside the table.
+    program submits them. The tasks of a stage vary as recorded, but by no more than the spread with
+    which the longest of them (X2) is the longest recorded one. Light stages are work distributed
+    over the slots, and the driver's time alone is added. If the recorded run took longer than the
+    model at its slots, the total is scaled by the ratio; if it took less, the stages are, since the
+    driver's time was measured. No run time is below the driver's time and the recorded work over
+    the slots, nor below the physical floor: the driver's time, and the longest chain of stages with
+    the longest recorded task of each. Declared figures are not scaled (P19). Nor is a log without
+    its start, its end or more than a hundredth of its tasks: that plan is of the recorded work, and
+    not calibrated. With less than half of the tasks, there is no plan. A plan adds to the logarithm
+    the normal quantile of the confidence times `s` of (P2), with `s_r = 0.08`, one parameter fitted
+    to one run (`k = m = 1`: the recorded run and the future run deviate by as much each), the
+    doublings of slots, and those of core speed (P11). It is calibrated up to two doublings of
+    slots. The expected run time falls with every slot, but its upper end rises again once more
+    slots gain less than they add in uncertainty. And if stages compete for slots, (J4), which
+    follows them in the mean only, may predict a longer run for more slots although the simulated
+    schedule is not longer. Both are shown beside the table.
     """
     profile.require_can_promise(deadline)
     offers = [_OfBatchJob.of(profile, deadline, space, confidence) for space in spaces]
@@ -169,8 +175,11 @@ def _answer(
 ) -> BatchAnswer:
     job, space = offer.job, offer.space
     slots, floor_s = space.num_slots(run.nodes), job.floor_s()
-    probability = job.kept_probability(slots, offer.deadline.limit_s)
-    if feasible:
+    findings = tuple(job.findings(slots))
+    probability: float | None = job.kept_probability(slots, offer.deadline.limit_s)
+    if any(finding.code is FindingCode.LOG_INCOMPLETE for finding in findings):
+        probability = None  # of the whole job, of which the log has a part
+    elif feasible:
         probability = max(probability, offer.confidence)
     executors = run.nodes * space.executors_per_node
     conf = executor_conf(profile, executors, space)
@@ -197,7 +206,7 @@ def _answer(
         spark_version=profile.application.spark_version,
         declared=profile.declared,
         findings=(
-            *job.findings(slots),
+            *findings,
             *(() if space.node_type is None else reserve_findings(space.node_type)),
             *_why_no_better(job, offer.table),
         ),
@@ -207,11 +216,13 @@ def _answer(
     )
 
 
-def _settling_advice(offer: _OfBatchJob, slots: int, probability: float) -> Iterator[Advice]:
+def _settling_advice(offer: _OfBatchJob, slots: int, probability: float | None) -> Iterator[Advice]:
     """Effect of a run of this size on the verdict, if it is too close to tell: theory.md (P16).
 
     A profile of that run would have these slots and cores.
     """
+    if probability is None:
+        return
     job, verdict = offer.job, Verdict.of(probability, offer.confidence)
     now = job.spread_ratio(slots)
     then = replace(job, core_speed_ratio=1.0).spread_ratio(job.seen_slots)

@@ -22,7 +22,7 @@ from headway.models.batches.dstreams import (
 from headway.models.job.calibration import doublings_outside, of_runs_and_fit, widened
 from headway.models.queues.times import lognormal_time
 from headway.models.stages.dag import StageDag, run_time
-from headway.planner.kinds.batch_run_time import job_stages
+from headway.planner.kinds.recorded_job import job_stages
 from headway.sparkconf.reader_limits import BLOCK_KEY, concurrent_jobs_of
 from headway.units import counted, parse_duration_s
 

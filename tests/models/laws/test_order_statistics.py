@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from headway.models.laws.distributions import (
+    cv_with_largest,
     max_lognormal,
     max_normal,
 )
@@ -69,3 +70,17 @@ def test_refusals() -> None:
         max_normal(0)
     with pytest.raises(ValueError, match="cv"):
         max_lognormal(3, float("nan"))
+
+
+@pytest.mark.parametrize("num_values", [2, 10, 100, 10_000])
+@pytest.mark.parametrize("cv", [0.05, 0.4, 1.7])
+def test_the_cv_is_found_again_from_the_largest_value(num_values: int, cv: float) -> None:
+    largest = max_lognormal(num_values, cv).mean
+    assert cv_with_largest(num_values, largest, highest_cv=3.0) == pytest.approx(cv, abs=1e-3)
+    assert cv_with_largest(num_values, largest, highest_cv=0.9 * cv) == 0.9 * cv
+
+
+@pytest.mark.parametrize("largest", [0.0, 0.5, 1.0])
+def test_a_largest_value_up_to_the_mean_leaves_no_variation(largest: float) -> None:
+    assert cv_with_largest(20, largest, highest_cv=1.0) < 1e-3
+    assert cv_with_largest(20, largest, highest_cv=0.0) == 0.0

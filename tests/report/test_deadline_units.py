@@ -1,0 +1,53 @@
+"""Run times of jobs that end, beside a deadline: in its unit, and on their side of it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from headway.api.result_kinds import sheet_of
+from headway.domain import Deadline
+from headway.planner.kinds.deadline import plan_for_deadline
+from headway.planner.space import SearchSpace
+from headway.units import parse_duration_s
+from tests.planner.test_deadline import NODE, a_long_job
+
+
+@pytest.mark.parametrize(
+    ("limit_s", "unit"), [(262.0, "s"), (240.0, "min"), (886.0, "s"), (840.0, "min")]
+)
+def test_run_times_have_the_unit_of_the_deadline(limit_s: float, unit: str) -> None:
+    profile = replace(a_long_job(), duration_s=1200.0, driver_only_s=60.0)
+    space = SearchSpace(max_nodes=8, executors_per_node=1, cores_per_executor=4)
+    plan = plan_for_deadline(profile, Deadline(limit_s=limit_s), [space])
+    sheet = sheet_of(plan)
+    texts = [*dict(sheet.facts)["run time"].split(" expected"), *plan.binding]
+    (table,) = (part for part in sheet.sections if part.title == "run time by nodes")
+    cells = [cell.strip("* ") for row in table.rows for cell in row[1:3]]
+    units = {cell.rpartition(" ")[2] for cell in cells}
+    assert str(plan.deadline).endswith(f" {unit}")
+    if unit == "s":
+        assert units == {"s"}
+        assert not any(" min" in text for text in texts)
+
+
+def test_a_run_time_just_above_the_deadline_does_not_read_as_the_deadline() -> None:
+    frontier = plan_for_deadline(a_long_job(), Deadline(limit_s=1e4), [NODE]).frontier
+    rounded_s = {float(f"{point.planned_s:.3g}"): point.planned_s for point in frontier}
+    limits_s = [limit_s for limit_s, planned_s in rounded_s.items() if limit_s < planned_s]
+    assert limits_s
+    for limit_s in limits_s:
+        plan = plan_for_deadline(a_long_job(), Deadline(limit_s=limit_s), [NODE])
+        (table,) = (part for part in sheet_of(plan).sections if part.title == "run time by nodes")
+        for row in table.rows:
+            text, verdict = row[2].strip("* "), row[3]
+            assert (parse_duration_s(text) <= limit_s) == (verdict == "met")
+
+
+def test_the_floor_and_the_nearest_plan_have_it_too() -> None:
+    profile = replace(a_long_job(), duration_s=1200.0, driver_only_s=400.0)
+    plan = plan_for_deadline(profile, Deadline(limit_s=262.0), [NODE])
+    assert not plan.feasible
+    assert dict(sheet_of(plan).facts)["physical floor"] == "416 s"
+    assert all(" min" not in text for text in plan.binding)
