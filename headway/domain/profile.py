@@ -259,23 +259,34 @@ class JobProfile(Result):
         return self.baseline.shuffle_partitions
 
     @property
+    def profiled_rate_per_s(self) -> float:
+        """The rate of the last run, at which the state is on record [records/s]."""
+        # A declared job has no profiled rate but the given one.
+        return self.settings[-1].rate_per_s if self.settings else self.arrivals.rate_per_s
+
+    @property
     def num_state_rows(self) -> float:
         """Rows of the state at the rate in question: theory.md (E36)."""
+        return self.state_rows_at(self.arrivals.rate_per_s)
+
+    def state_rows_at(self, rate_per_s: float) -> float:
+        """Rows of the state at a rate: theory.md (E36)."""
         if self.state is None:
             return 0.0
-        # A declared job has no profiled rate but the given one.
-        profiled_per_s = self.settings[-1].rate_per_s if self.settings else self.arrivals.rate_per_s
-        rate_ratio = self.arrivals.rate_per_s / profiled_per_s
+        rate_ratio = rate_per_s / self.profiled_rate_per_s
         return float(self.state.rows * rate_ratio**self.state.rate_exponent)
 
     @property
     def num_held_rows(self) -> float:
         """Rows of the state whose cost is not one of the rows of a batch: theory.md (E29)."""
-        state = self.state
+        return self.held_rows_at(self.arrivals.rate_per_s)
+
+    def held_rows_at(self, rate_per_s: float) -> float:
+        """The same at any rate: theory.md (E36)."""
+        state, num_rows = self.state, self.state_rows_at(rate_per_s)
         if state is None or not self.shape.keeps_rows or not state.rows:
-            return self.num_state_rows
-        held_ratio = max(1.0 - (state.updated_rows or 0.0) / state.rows, 0.0)
-        return self.num_state_rows * held_ratio
+            return num_rows
+        return num_rows * max(1.0 - (state.updated_rows or 0.0) / state.rows, 0.0)
 
     @property
     def state_memory_bytes(self) -> int:

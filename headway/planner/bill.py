@@ -147,7 +147,8 @@ def _written(settings: Candidates, *, most_often: bool = False) -> _Written:
         settings = candidates_at(question.at_confidence(0.5), settings.settings())
     model = settings.durations
     if most_often:
-        least_s = np.maximum(model.mean_s(np.zeros(len(settings))), LEAST_INTERVAL_S)
+        least_s = model.at_rate(0.0).mean_s(np.zeros(len(settings)))
+        least_s = np.maximum(least_s, LEAST_INTERVAL_S)
         interval_s = np.maximum(settings.trigger_s, least_s)
     else:
         interval_s = batch_interval_s(model, question.rate_per_s, settings.trigger_s)

@@ -110,8 +110,8 @@ class Candidates:
 
     @property
     def most_noise_ratio(self) -> float:
-        """Noise of batches of one row, which are the shortest."""
-        durations_s = self.durations.mean_s(np.ones(len(self)))
+        """Noise of batches of one row, at any rate: the shortest ones, without much state."""
+        durations_s = self.durations.at_rate(0.0).mean_s(np.ones(len(self)))
         return float(np.max(noise_ratio_at(self.question.profile.noise, durations_s), initial=0.0))
 
     def meets_by_moments(self, rate_per_s: Numeric) -> BoolArray:
@@ -128,7 +128,8 @@ class Candidates:
     def excess_at_end(self, end: UpperEnd, rate_per_s: float, *, with_gain: bool = True) -> float:
         """The same with durations at any upper end."""
         beyond = partial(Candidates._certified_beyond, with_gain=with_gain)
-        return float(self._excess_at(self._pace(*end.rate_and_factor(rate_per_s)), beyond)[0])
+        pace = self._pace(rate_per_s, *end.rate_and_factor(rate_per_s))
+        return float(self._excess_at(pace, beyond)[0])
 
     def certified_excess_of(self, rate_per_s: Numeric) -> Callable[..., float]:
         """The same by the index of a setting, each at its rate; all is shared but the chains."""
@@ -160,7 +161,7 @@ class Candidates:
         if len(loaded):
             is_all = len(loaded) == len(self)
             settings = self if is_all else self.take(loaded)
-            law = settings._law(pace if is_all else settings._pace(*pace.rate_and_factor(loaded)))
+            law = settings._law(pace if is_all else pace.take(loaded))
             if beyond is None:
                 of_law = np.maximum(load[loaded], settings._beyond(law))
             else:
@@ -170,15 +171,14 @@ class Candidates:
             met = np.flatnonzero(excess <= 0.0)
             if len(met):
                 settings = self.take(met)
-                pace_of_met = settings._pace(*pace.rate_and_factor(met))
-                excess[met] = settings._excess_of_change(promise, pace_of_met, beyond)
+                excess[met] = settings._excess_of_change(promise, pace.take(met), beyond)
         return excess
 
     def _excess_of_load(self, pace: Pace) -> tuple[Array, Array]:
         """Distances from the highest load that is quoted, and from the most launches if beyond."""
         load = load_ratio(
             self.question.profile,
-            self.durations,
+            pace.model,
             rate_per_s=pace.rate_per_s,
             trigger_s=self.trigger_s,
             factor=pace.factor,
@@ -309,7 +309,7 @@ class Candidates:
         if self.question.profile.declared is not None:
             middle = self.question.at_confidence(0.5)
             return candidates_at(middle, self.settings()).planned_law(rate_per_s)
-        return self._law(self._pace(rate_per_s, np.ones(len(self))))
+        return self._law(self._pace(rate_per_s, rate_per_s, np.ones(len(self))))
 
     def settings(self) -> list[tuple[int, int, float]]:
         columns = (self.nodes.tolist(), self.partitions.tolist(), self.trigger_s.tolist())
@@ -318,7 +318,7 @@ class Candidates:
     def _law(self, pace: Pace) -> SettingLaw:
         return setting_law(
             self.question.profile,
-            self.durations,
+            pace.model,
             rate_per_s=pace.rate_per_s,
             trigger_s=self.trigger_s,
             factor=pace.factor,
@@ -327,11 +327,16 @@ class Candidates:
 
     def planned_pace(self, rate_per_s: Numeric) -> Pace:
         """At the rate, or a higher one with less uncertainty, and the upper end there: (P4)."""
-        return self._pace(*self.upper_end().rate_and_factor(rate_per_s))
+        return self._pace(rate_per_s, *self.upper_end().rate_and_factor(rate_per_s))
 
-    def _pace(self, rate_per_s: Numeric, factor: Array) -> Pace:
+    def _pace(self, state_rate_per_s: Numeric, rate_per_s: Numeric, factor: Array) -> Pace:
+        """At a rate, with the state of the same or of a lower one: theory.md (E36)."""
         return Pace(
-            model=self.durations, rate_per_s=rate_per_s, trigger_s=self.trigger_s, factor=factor
+            model=self.durations.at_rate(state_rate_per_s),
+            rate_per_s=rate_per_s,
+            trigger_s=self.trigger_s,
+            factor=factor,
+            state_rate_per_s=state_rate_per_s,
         )
 
     def upper_end(self) -> UpperEnd:

@@ -254,7 +254,6 @@ def _solved_rates_per_s(
 
 def _is_calibrated(profile: JobProfile, configuration: Configuration, rate_per_s: float) -> bool:
     slots, partitions = configuration.size
-    rows = settled_batch_rows(
-        duration_model(profile, slots, partitions), rate_per_s, configuration.trigger_s
-    )
+    model = duration_model(profile, slots, partitions).at_rate(rate_per_s)
+    rows = settled_batch_rows(model, rate_per_s, configuration.trigger_s)
     return bool(is_calibrated(profile, slots, partitions, rows))

@@ -32,7 +32,8 @@ def noise_free_rate_per_s(candidates: Candidates) -> Array:
     at most by the factor `g = e^(ς^2/2+ς max(0, -Φ^-1(q)))`, `ς^2 = ln(1+c^2+φ b^2 n/D^2)`. Hence
     no setting sustains more than without noise at `f/g`, which is `n/max(B, D)` for the longest
     allowed batch: `D = L` for a target on batches; else, with `A = L + after_commit_s` and `w = q`
-    (mean: ½), `D = A - wB` if that is at most `B`, else `max(A/(1+w), B)`. One percent is added.
+    (mean: ½), `D = A - wB` if that is at most `B`, else `max(A/(1+w), B)`. The state in `D` is that
+    of the same rate (E36). One percent is added.
     Node counts are tried from one upwards, each with every setting whose bound reaches the
     requested rate, so the fewest nodes equal those of exhaustive enumeration. For each node count,
     the frontier solves the three settings with the highest bounds, and any other that sustains a
@@ -56,18 +57,17 @@ def _rate_bound_per_s(candidates: Candidates, target: Target) -> Array:
         longest_s = np.where(
             on_grid_s <= trigger_s, on_grid_s, np.maximum(free_running_s, trigger_s)
         )
-        rows = _rows_of_duration(model, longest_s / factor)
+        interval_s = np.maximum(np.maximum(trigger_s, longest_s), 1e-9)
+        rows = _rows_of_duration(model.over_interval(interval_s), longest_s / factor)
         # With the rows known, the noise from their number is known, too.
-        factor = least_factor / _noise_gain(candidates, target, model, rows)
-    interval_s = np.maximum(trigger_s, longest_s)
-    return (
-        np.where(longest_s > 0, rows / np.maximum(interval_s, 1e-9), 0.0) * BOUND_MARGIN_RATIO.value
-    )
+        at_rate = model.at_rate(rows / interval_s)
+        factor = least_factor / _noise_gain(candidates, target, at_rate, rows)
+    return np.where(longest_s > 0, rows / interval_s, 0.0) * BOUND_MARGIN_RATIO.value
 
 
 def noise_free_latency_s(candidates: Candidates, rate_per_s: float) -> Array:
     """Lower bound of the latency of each setting at a rate [s]: theory.md (P5)."""
-    model, trigger_s = candidates.durations, candidates.trigger_s
+    model, trigger_s = candidates.durations.at_rate(rate_per_s), candidates.trigger_s
     promised, factor = candidates.promised(), _least_factor(candidates)
     rows = settled_batch_rows(model, rate_per_s, trigger_s, factor)
     factor = factor / _noise_gain(candidates, candidates.question.target, model, rows)

@@ -34,13 +34,14 @@ class Pace:
     """How fast a setting, or several, process a stream.
 
     ``model`` has their mean durations by rows, ``factor`` multiplies every duration; the others
-    broadcast.
+    broadcast. The state is that of ``state_rate_per_s``, which the rate may exceed (P4).
     """
 
     model: DurationModel
     rate_per_s: Numeric
     trigger_s: Numeric
     factor: Numeric = 1.0
+    state_rate_per_s: Numeric | None = None
 
     @classmethod
     def of(cls, profile: JobProfile, configuration: Configuration, factor: float = 1.0) -> Pace:
@@ -64,9 +65,24 @@ class Pace:
         """Rows of a settled batch."""
         return settled_batch_rows(self.model, self.rate_per_s, self.trigger_s, self.factor)
 
-    def rate_and_factor(self, selection: NDArray[np.intp]) -> tuple[Array, Array]:
-        """Rates and factors of some settings."""
-        return np.asarray(self.rate_per_s)[selection], np.asarray(self.factor)[selection]
+    def take(self, selection: NDArray[np.intp]) -> Pace:
+        """That of some settings, of those in parallel arrays."""
+        columns = self.rate_per_s, self.trigger_s, self.factor, self.state_per_s
+        rate_per_s, trigger_s, factor, state_per_s = (
+            values[selection] for values in np.broadcast_arrays(*columns)
+        )
+        return Pace(
+            model=self.model.take(selection),
+            rate_per_s=rate_per_s,
+            trigger_s=trigger_s,
+            factor=factor,
+            state_rate_per_s=state_per_s,
+        )
+
+    @property
+    def state_per_s(self) -> Numeric:
+        """The rate whose state it has [records/s]."""
+        return self.rate_per_s if self.state_rate_per_s is None else self.state_rate_per_s
 
     def with_axis(self) -> Pace:
         """The same for rows with one more axis, the last."""
@@ -86,6 +102,7 @@ def start_after_outage(profile: JobProfile, size: Size, pace: Pace) -> StartAgai
         (num_slots, partitions),
         interval_s=pace.interval_s(pace.usual_rows),
         batch_rows=pace.usual_rows,
+        rate_per_s=pace.state_per_s,
     )
     return NO_START if start is None else start.slowed(pace.factor)
 

@@ -25,13 +25,14 @@ def query_work(
     The work of the stages is taken as linear in the rows, through a batch without rows and one of a
     trigger interval. The number of cores that a batch can use is its work over its makespan if it
     runs alone. In local mode, the driver takes one of these cores while it works. ``cores`` are
-    those of all executors.
+    those of all executors. The state is that of the rate: theory.md (E36).
     """
-    rows = max(rate_per_s * query.trigger_s, _LEAST_ROWS)
-    empty_core_s, full_core_s = _core_s(profile, 0.0), _core_s(profile, rows)
-    spans = level_spans(
-        profile.stages, cores, profile.baseline.shuffle_partitions, profile.num_held_rows
+    rows, held_rows = (
+        max(rate_per_s * query.trigger_s, _LEAST_ROWS),
+        profile.held_rows_at(rate_per_s),
     )
+    empty_core_s, full_core_s = (_core_s(profile, held_rows, num_rows) for num_rows in (0.0, rows))
+    spans = level_spans(profile.stages, cores, profile.baseline.shuffle_partitions, held_rows)
     makespan_s = sum(float(level.at(rows)) for level in spans)
     phases = {phase.name: phase.mean_s for phase in profile.driver_phases}
     after_s = sum(phases.get(name, 0.0) for name in AFTER_COMMIT_PHASES)
@@ -70,12 +71,12 @@ def require_windows_seen(work: QueryWork, outcome: QueryOutcome, length_s: float
     )
 
 
-def _core_s(profile: JobProfile, rows: float) -> float:
+def _core_s(profile: JobProfile, held_rows: float, rows: float) -> float:
     """Total time of all tasks of a batch."""
     partitions = profile.baseline.shuffle_partitions
     return float(
         sum(
-            stage.tasks_s(stage.num_tasks(partitions), partitions, profile.num_held_rows, rows)
+            stage.tasks_s(stage.num_tasks(partitions), partitions, held_rows, rows)
             for stage in profile.stages
         )
     )

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from headway.api.choosing import choose_beside
-from headway.domain import Policy, ScheduledQuery, Target, WindowGrid
+from headway.domain import Policy, ScheduledQuery, StateProfile, Target, WindowGrid
 from headway.models.job.duration import DurationModel, level_spans
 from headway.models.simulation.gate import QueryWork
 from headway.turns.query_work import query_work
@@ -100,6 +100,23 @@ def test_the_work_of_a_profile_is_its_batch_on_cores_of_its_own() -> None:
     assert work.duration_s(5000.0, 8.0) == pytest.approx(float(alone.mean_s(5000.0)), rel=1e-6)
     assert work.after_s == pytest.approx(0.028)
     assert work.most_cores <= 8.0
+
+
+def test_the_work_of_a_query_is_with_the_state_of_its_rate() -> None:
+    """As the rate is tried, whatever the arrivals of the profile are."""
+    state = StateProfile(
+        rows=100_000,
+        memory_bytes=10**7,
+        commit_per_partition_s=0.001,
+        growth_per_s=0.0,
+        rate_exponent=1.0,
+    )
+    scan, aggregate = a_profile().stages
+    stages = (scan, replace(aggregate, task_per_state_row_s=1e-6))
+    profile = a_profile(state=state, stages=stages)
+    query = ScheduledQuery(name="q", trigger_s=1.0)
+    once, twice = (query_work(profile, query, rate, 8).fixed_core_s for rate in (5000.0, 10_000.0))
+    assert twice - once == pytest.approx(0.1)
 
 
 def test_the_choice_in_a_process_of_its_own_is_the_same_wherever_it_starts(

@@ -178,7 +178,7 @@ def _asked(
     # Above the sustainable rate batches grow without bound: the question is then about that rate.
     most_per_s = sustainable_rate_per_s(profile, configuration)
     rate_per_s = min(question.arrivals.rate_per_s, most_per_s or np.inf)
-    model = duration_model(profile, *configuration.size)
+    model = duration_model(profile, *configuration.size).at_rate(rate_per_s)
     rows = float(settled_batch_rows(model, rate_per_s, configuration.trigger_s))
     return [Shares.of(profile, configuration, rows)]
 
@@ -252,7 +252,7 @@ def _candidate(
     profile: JobProfile, configuration: Configuration, rate_per_s: float
 ) -> tuple[ObservedSetting, Shares]:
     """A possible run, as it would be in the profile, and the parts of its batch duration."""
-    model = duration_model(profile, *configuration.size)
+    model = duration_model(profile, *configuration.size).at_rate(rate_per_s)
     rows = float(settled_batch_rows(model, rate_per_s, configuration.trigger_s))
     mean_s = float(model.mean_s(rows))
     num_batches = int(ADVISED_RUN_S.value / max(configuration.trigger_s, mean_s))

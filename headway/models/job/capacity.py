@@ -27,6 +27,7 @@ from headway.models.job.setting import (
     setting_law,
     settled_batch_rows,
 )
+from headway.models.job.state_at_rates import rate_of_rows
 from headway.models.laws.inverse import last_kept
 
 _LOWEST_RATE_PER_S, _HIGHEST_RATE_PER_S = 1e-6, 1e12
@@ -58,7 +59,8 @@ class Capacity:
     def at_rate(self, rate_per_s: float) -> Capacity:
         """The same setting at another rate; what its rates can be is not computed again."""
         arrivals = replace(self.profile.arrivals, rate_per_s=rate_per_s)
-        at_rate = replace(self, profile=replace(self.profile, arrivals=arrivals))
+        profile = replace(self.profile, arrivals=arrivals)
+        at_rate = replace(self, profile=profile, model=self.model.at_rate(rate_per_s))
         at_rate.__dict__["stable_up_to_per_s"] = self.stable_up_to_per_s
         return at_rate
 
@@ -77,14 +79,15 @@ class Capacity:
 
         theory.md (P3), (T3): settled rows determine the rate, `λ = n/max(B, fD(n))`, without a
         search for them, and since `D` is concave the load `λ fD'(n)` rises with them. Where it does
-        not (T7), the largest batch with an allowed load counts.
+        not (T7), the largest batch with an allowed load counts. The state in `D` is that of `λ`
+        (E36).
         """
         trigger_s, factor = self.configuration.trigger_s, self.age_factor
         allowed = float(allowed_offered_load(self.profile.noise.batch_ratio))
         low, high = _FEWEST_ROWS, MOST_BATCH_ROWS
         for _ in range(_LOOKS_AT_ROWS):
             rows = np.geomspace(low, high, _ROWS_AT_A_LOOK)
-            rates_per_s = rows / np.maximum(trigger_s, factor * self.model.mean_s(rows))
+            rates_per_s = rate_of_rows(self.model, rows, trigger_s, factor)
             loads = rates_per_s * factor * self.model.slope_s(rows)
             # Loads may fall again where coalesced stages take more tasks: the last rise counts.
             allowed_indices = np.flatnonzero(loads <= allowed)
@@ -171,7 +174,7 @@ class Capacity:
         if not self.profile.row_cost_half_range_ratio:
             return self.sustainable_rate_per_s
         most_rows = self.profile.rows_per_batch_range[1] * 2.0**CALIBRATED_DOUBLINGS.value
-        return min(self.sustainable_rate_per_s, float(most_rows / self._full_interval_s(most_rows)))
+        return min(self.sustainable_rate_per_s, self._rate_of_rows(most_rows))
 
     @property
     def sustainable_rate_per_s(self) -> float:
@@ -179,7 +182,7 @@ class Capacity:
         limit, stable_per_s = self.configuration.max_offsets_per_trigger, self.stable_up_to_per_s
         if limit is None:
             return stable_per_s
-        return min(stable_per_s, limit / self._full_interval_s(limit))
+        return min(stable_per_s, self._rate_of_rows(limit))
 
     def latency_up_to_per_s(self) -> float:
         """The highest rate of three digits with a predicted latency; 0 if none [records/s]."""
@@ -202,7 +205,11 @@ class Capacity:
     def _law(self, model: DurationModel, rate_per_s: float, trigger_s: float) -> SettingLaw:
         rates_per_s, factor = np.array([rate_per_s]), self.age_factor
         return setting_law(
-            self.profile, model, rate_per_s=rates_per_s, trigger_s=trigger_s, factor=factor
+            self.profile,
+            model.at_rate(rate_per_s),
+            rate_per_s=rates_per_s,
+            trigger_s=trigger_s,
+            factor=factor,
         )
 
     def limit_findings(self) -> Iterator[Finding]:
@@ -217,7 +224,7 @@ class Capacity:
         interval_s = self._full_interval_s(limit)
         needed_rows = self.rate_per_s * interval_s
         if limit <= needed_rows:
-            rates = {"passed_per_s": limit / interval_s, "rate_per_s": self.rate_per_s}
+            rates = {"passed_per_s": self._rate_of_rows(limit), "rate_per_s": self.rate_per_s}
             numbers = {"limit_rows": float(limit), **rates}
             at = (LEAST_CATCH_UP_RATIO.value * self.rate_per_s, trigger_s, self.age_factor)
             enough_rows = float(settled_batch_rows(self.model, *at))
@@ -241,6 +248,10 @@ class Capacity:
             rows = {"growth_per_s": growth_per_s, "state_rows": float(state.rows)}
             numbers = {**rows, "batch_s_per_million_rows": longer_s}
             yield Finding(code=FindingCode.STATE_GROWS, numbers=numbers)
+
+    def _rate_of_rows(self, batch_rows: float) -> float:
+        trigger_s = self.configuration.trigger_s
+        return float(rate_of_rows(self.model, batch_rows, trigger_s, self.age_factor))
 
     def _full_interval_s(self, batch_rows: float) -> float:
         full_batch_s = self.age_factor * float(self.model.mean_s(batch_rows))

@@ -22,6 +22,10 @@ from headway.models.stages.task_counts import num_tasks_at
 _NEAR_SIZES = (0.8, 1.0, 1.25)
 
 
+StateTime: TypeAlias = tuple[Numeric, Numeric, float, float]
+"""Fixed time without the state [s], time of the state at a rate [s], that rate, its exponent."""
+
+
 class LevelSpan(NamedTuple):
     """Mean time of one level of stages as a function of the rows of the batch: theory.md (T2)."""
 
@@ -29,6 +33,7 @@ class LevelSpan(NamedTuple):
     fixed_s: Numeric  # like other costs a float, or an array with one value per setting
     stage_terms: tuple[tuple[Numeric, float, float], ...]  # per_row_s, scale, exponent
     bends: tuple[Bend, ...] = ()  # changes where its tasks become more
+    state: StateTime | None = None  # the part of the fixed time that follows the rate
 
     def at(self, batch_rows: Numeric) -> Array:
         """Mean time of the level [s] in a batch of ``batch_rows`` rows."""
@@ -55,7 +60,8 @@ class LevelSpan(NamedTuple):
         """The same with all times multiplied."""
         terms = ((each_s * ratio, scale, power) for each_s, scale, power in self.stage_terms)
         bends = ((per_row_s * ratio, from_rows) for per_row_s, from_rows in self.bends)
-        return LevelSpan(self.name, self.fixed_s * ratio, tuple(terms), tuple(bends))
+        state = self.state and (self.state[0] * ratio, self.state[1] * ratio, *self.state[2:])
+        return LevelSpan(self.name, self.fixed_s * ratio, tuple(terms), tuple(bends), state)
 
     def with_costs(self, change: Callable[[Array], Array]) -> LevelSpan:
         """The same with a change of every array of costs, which has a value for each setting."""
@@ -65,7 +71,25 @@ class LevelSpan(NamedTuple):
 
         terms = ((changed(each_s), scale, power) for each_s, scale, power in self.stage_terms)
         bends = ((changed(per_row_s), changed(from_rows)) for per_row_s, from_rows in self.bends)
-        return LevelSpan(self.name, changed(self.fixed_s), tuple(terms), tuple(bends))
+        state = self.state and (changed(self.state[0]), changed(self.state[1]), *self.state[2:])
+        return LevelSpan(self.name, changed(self.fixed_s), tuple(terms), tuple(bends), state)
+
+    def at_rate(self, rate_per_s: Numeric) -> LevelSpan:
+        """The same with its state at a rate: theory.md (E36)."""
+        if self.state is None:
+            return self
+        without_s, state_s, at_per_s, exponent = self.state
+        fixed_s = without_s + state_s * (rate_per_s / at_per_s) ** exponent
+        return self._replace(fixed_s=fixed_s)
+
+    def over_interval(self, interval_s: Numeric) -> LevelSpan:
+        """The same for batches whose rows arrive in an interval, by which they tell the rate."""
+        if self.state is None:
+            return self
+        without_s, state_s, at_per_s, exponent = self.state
+        term = (state_s * (interval_s * at_per_s) ** -exponent, 1.0, exponent)
+        terms = (*self.stage_terms, term)
+        return self._replace(fixed_s=without_s, stage_terms=terms, state=None)
 
 
 class DurationModel(NamedTuple):
@@ -85,6 +109,34 @@ class DurationModel(NamedTuple):
         rows = np.asarray(batch_rows, dtype=np.float64)
         flat: Array = np.zeros(rows.shape)
         return np.asarray(sum((level.slope_at(rows) for level in self.levels), flat))
+
+    @property
+    def follows_rate(self) -> bool:
+        """Whether its state, and so its duration, depends on the rate: theory.md (E36)."""
+        return any(level.state is not None for level in self.levels)
+
+    def at_rate(self, rate_per_s: Numeric) -> DurationModel:
+        """The same with the state at a rate, or with that of each setting at its own (E36).
+
+        Itself if no state follows the rate, so that most jobs pay nothing for it.
+
+        >>> join = LevelSpan("join", 0.3, (), state=(0.1, 0.2, 1000.0, 1.0))
+        >>> float(DurationModel(0.0, (join,)).at_rate(2000.0).mean_s(0.0))
+        0.5
+        """
+        if not self.follows_rate:
+            return self
+        return DurationModel(
+            self.driver_s, tuple(level.at_rate(rate_per_s) for level in self.levels)
+        )
+
+    def over_interval(self, interval_s: Numeric) -> DurationModel:
+        """The same for batches whose rows arrive in an interval, which tell the rate (E36)."""
+        if not self.follows_rate:
+            return self
+        return DurationModel(
+            self.driver_s, tuple(level.over_interval(interval_s) for level in self.levels)
+        )
 
     def take(self, selection: NDArray[np.intp] | NDArray[np.bool_]) -> DurationModel:
         """Some of the settings that it is of, or some of them several times."""
@@ -132,7 +184,15 @@ def _side_by_side(spans: Sequence[LevelSpan]) -> LevelSpan:
             (costs[:, 0], costs[:, 1])
             for costs in (np.array(bend, dtype=np.float64) for bend in bends)
         ),
+        _states_side_by_side([span.state for span in spans if span.state is not None]),
     )
+
+
+def _states_side_by_side(states: Sequence[StateTime]) -> StateTime | None:
+    if not states:
+        return None
+    without_s, state_s = np.array([state[:2] for state in states], dtype=np.float64).T
+    return without_s, state_s, *states[0][2:]
 
 
 def level_spans(

@@ -139,7 +139,8 @@ def _predicted(question: _Asked) -> tuple[Prediction, ...]:
         age_factor, profile = profile.age_factor(jvm_age_s), profile.at_age(jvm_age_s)
     capacity = Capacity.of(profile, configuration, age_factor)
     rates = np.array(rates_per_s, dtype=np.float64)
-    rows = settled_batch_rows(capacity.model, rates, configuration.trigger_s, age_factor).tolist()
+    model = capacity.model.at_rate(rates)
+    rows = settled_batch_rows(model, rates, configuration.trigger_s, age_factor).tolist()
     law = _law_at(capacity, rates)
     expected = certified(law.take(np.arange(len(rates))))
     laws = [expected.take(np.array([index])) for index in range(len(rates))]
@@ -247,11 +248,12 @@ def _law_at(capacity: Capacity, rates_per_s: Array) -> SettingLaw:
     factors = (age_factor, low_factors, high_factors)
     if profile.declared is None:
         at = {"rate_per_s": np.concatenate(rates), "factor": np.concatenate(factors)}
+        model = model.at_rate(np.tile(rates_per_s, len(rates)))
         return setting_law(profile, model, trigger_s=trigger_s, **at)
     laws = []
     for score, rate_per_s, factor in zip((0.0, -Z90, Z90), rates, factors, strict=True):
         at_end = figures_at(profile, score)
-        end_model = duration_model(at_end, *configuration.size)
+        end_model = duration_model(at_end, *configuration.size).at_rate(rates_per_s)
         at = {"rate_per_s": rate_per_s, "factor": factor}
         laws.append(setting_law(at_end, end_model, trigger_s=trigger_s, **at))
     return joined_laws(laws)

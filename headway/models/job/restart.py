@@ -128,6 +128,7 @@ def start_again(
     interval_s: Numeric,
     batch_rows: Numeric,
     replayed_batches: Numeric | None = None,
+    rate_per_s: Numeric | None = None,
 ) -> StartAgain | None:
     """What a job takes longer when it starts again in a new JVM; None if no start is on record.
 
@@ -136,6 +137,7 @@ def start_again(
     size : two int or (n,) arrays, >= 1, task slots, and shuffle partitions
     interval_s, batch_rows : float or (n,) array, > 0, time between two batches [s], and their rows
     replayed_batches : float or (n,) array, optional, since the snapshot; by default the most
+    rate_per_s : float or (n,) array, optional, whose state is loaded (E36); by default the arrivals
 
     **(Z2)** Starting again: `R = a_J + a_S + L + f(D(n) + x)`, from the start of the process to the
     end of the first batch. `a_J` is the time until an executor is there: what a JVM takes until the
@@ -175,13 +177,22 @@ def start_again(
     if profile.state.updated_rows is not None and profile.settings:
         last_rows = profile.settings[-1].rows_per_batch_middle
         changed_rows = changed_rows * profile.state.updated_rows / last_rows
-    changed_rows = np.minimum(changed_rows, profile.num_state_rows)
+    state_rows = _state_rows(profile, rate_per_s)
+    changed_rows = np.minimum(changed_rows, state_rows)
     speed, share = load_speed(profile), share_of_a_slot(*size)
     stores = num_state_stores(profile, size[1])
     return extra._replace(
-        load_s=share * speed.task_s(stores, profile.num_state_rows, 0.0),
+        load_s=share * speed.task_s(stores, state_rows, 0.0),
         replay_s=share * speed.task_s(0.0, 0.0, replayed_batches * changed_rows),
     )
+
+
+def _state_rows(profile: JobProfile, rate_per_s: Numeric | None) -> Numeric:
+    """Rows of the state at a rate, or at several: theory.md (E36)."""
+    if rate_per_s is None or profile.state is None or not profile.state.rate_exponent:
+        return profile.num_state_rows
+    rate_ratio = np.divide(rate_per_s, profile.profiled_rate_per_s)
+    return np.asarray(profile.state.rows * rate_ratio**profile.state.rate_exponent)
 
 
 def share_of_a_slot(num_slots: Numeric, partitions: Numeric) -> Array:

@@ -29,6 +29,7 @@ from headway.models.batches.tuple_latency import (
     tuple_latency_quantile,
 )
 from headway.models.job.duration import DurationModel, level_spans
+from headway.models.job.state_at_rates import state_follows_rate, with_state_times
 from headway.models.laws.distributions import lognormal_cdf, lognormal_quantile
 
 AFTER_COMMIT_PHASES = ("commit_offsets", "other")
@@ -144,11 +145,15 @@ def duration_model(
     >>> float(duration_model(profile, 2, 8).mean_s(16_000.0))
     0.290
     """
-    stages = _stages_on(profile, num_slots)
-    return DurationModel(
-        profile.driver_s,
-        level_spans(stages, num_slots, shuffle_partitions, profile.num_held_rows, batch_rows),
+    stages, size = _stages_on(profile, num_slots), (num_slots, shuffle_partitions)
+    levels = level_spans(stages, *size, profile.num_held_rows, batch_rows)
+    if not state_follows_rate(profile):
+        return DurationModel(profile.driver_s, levels)
+    without, full = (
+        level_spans(stages, *size, num_rows, batch_rows)
+        for num_rows in (0.0, profile.held_rows_at(profile.profiled_rate_per_s))
     )
+    return DurationModel(profile.driver_s, with_state_times(profile, levels, without, full))
 
 
 def _stages_on(profile: JobProfile, num_slots: int) -> tuple[StageProfile, ...]:

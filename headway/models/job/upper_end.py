@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import lru_cache
 
 import numpy as np
@@ -28,7 +29,9 @@ class UpperEnd:
     infeasible. A configuration that meets a target at a rate meets it at every lower one. But `s`
     grows as batches become smaller than any profiled one, so a configuration may be evaluated at a
     higher rate instead: of the rates at which batches settle at `2^(-k/2)`, `k = 0..24`, of the
-    fewest rows of (P2), the one with the shortest batches.
+    fewest rows of (P2), the one with the shortest batches. The state is that of the rate in
+    question, not of the higher one (E36): with the rate it only grows, which makes batches longer,
+    so the rates at which a configuration meets its targets are still all up to the highest.
     """
 
     profile: JobProfile
@@ -47,7 +50,13 @@ class UpperEnd:
             values = (array.item() for array in setting)
             of_job = Identity(self.profile, self.durations)
             return _rate_and_factor_of_one(of_job, self.score, self.age_factor, *values)
-        return self._rate_and_factor(rate)
+        return self._with_state_of(rate)._rate_and_factor(rate)
+
+    def _with_state_of(self, rate_per_s: Array) -> UpperEnd:
+        """The same with the state of each setting at its rate: theory.md (E36)."""
+        if not self.durations.follows_rate:
+            return self
+        return replace(self, durations=self.durations.at_rate(rate_per_s))
 
     def _rate_and_factor(self, rate: Array) -> tuple[Array, Array]:
         rows, factor = self._settled(rate)
@@ -59,7 +68,8 @@ class UpperEnd:
 
     def settled_factor(self, rate_per_s: Numeric) -> Array:
         """The factor at the asked rate. [-]"""
-        return self._settled(self._of_settings(rate_per_s))[1]
+        rate = self._of_settings(rate_per_s)
+        return self._with_state_of(rate)._settled(rate)[1]
 
     def _of_settings(self, rate_per_s: Numeric) -> Array:
         """The rate of each setting."""
@@ -88,9 +98,11 @@ class UpperEnd:
         self, small: NDArray[np.intp], rate_per_s: Array, rows: Array
     ) -> tuple[Array, Array]:
         """Among a rate and higher ones with batches up to the fewest rows: the shortest batches."""
-        # A setting at many rates has the same larger batches at each.
-        columns = np.column_stack([self.num_slots, self.partitions, self.trigger_s])[small]
-        settings = list(map(tuple, columns.tolist()))
+        # A setting at many rates has the same larger batches at each, unless its state differs.
+        columns = [self.num_slots[small], self.partitions[small], self.trigger_s[small]]
+        if self.durations.follows_rate:
+            columns.append(rate_per_s)
+        settings = list(map(tuple, np.column_stack(columns).tolist()))
         first_of = {setting: len(small) - 1 - at for at, setting in enumerate(reversed(settings))}
         firsts = np.array(sorted(first_of.values()))
         inverse = np.searchsorted(firsts, [first_of[setting] for setting in settings])
@@ -133,7 +145,7 @@ def _rate_and_factor_of_one(
         score=score,
         age_factor=age_factor,
     )
-    rate_and_factor = end._rate_and_factor(rate_per_s)
+    rate_and_factor = end._with_state_of(rate_per_s)._rate_and_factor(rate_per_s)
     for array in rate_and_factor:
         array.flags.writeable = False
     return rate_and_factor

@@ -111,7 +111,7 @@ def plan_ordered(
 
 
 def _settled_rows(job: JobProfile, configuration: Configuration, rate_per_s: float) -> float:
-    model = duration_model(job, *configuration.size)
+    model = duration_model(job, *configuration.size).at_rate(rate_per_s)
     return float(settled_batch_rows(model, rate_per_s, configuration.trigger_s))
 
 

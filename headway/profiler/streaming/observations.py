@@ -129,7 +129,11 @@ def _rate_exponent(runs: Sequence[QueryRun]) -> float:
     `S = λ` times its retention. If the state grows by at most a fifth in the later half of most
     runs, `S ∝ λ^e`, with `e` by (E4) from the rates and sizes of the runs, or 1 if their rates are
     similar; else `e = 0`. Wherever (T2) uses `S`, it is `S_0 (λ/λ_0)^e`, with `S_0` and `λ_0` those
-    of the last run; of a join without the rows that a batch writes (E29).
+    of the last run; of a join without the rows that a batch writes (E29). `λ` is the rate that is
+    tried: a max rate, a frontier, or the rate up to which a setting is stable does not depend on
+    the requested rate. More rows per second leave more state, and that only makes batches longer;
+    so the rates that a setting sustains are still all up to the highest, and `λ max(B, fD)` rises
+    with `λ`.
     """
     grown = [
         run.batches[-1].state.num_rows / max(run.batches[len(run.batches) // 2].state.num_rows, 1)
