@@ -270,19 +270,19 @@ def writes_section(plan: StreamAnswer) -> Section:
         head=("", "per batch", "per hour"),
         rows=(("batches", "", _number(writes.batches_per_hour)), *shown),
         right=(1, 2),
-        texts=tuple(_about_writes(plan, writes)),
+        texts=tuple(_about_writes(writes)),
     )
 
 
-def _about_writes(plan: StreamAnswer, writes: PlannedWrites) -> Iterator[str]:
+def _about_writes(writes: PlannedWrites) -> Iterator[str]:
     if writes.store is None:
         yield (
             "Write requests are not priced, since the store of the checkpoint is not in the log: "
             "give --checkpoint-store."
         )
     elif writes.cost_per_hour is not None:
-        currency = "" if plan.node_type is None else plan.node_type.currency
-        by_month = format_money(writes.cost_per_hour * HOURS_PER_MONTH, currency=currency)
+        per_month = writes.cost_per_hour * HOURS_PER_MONTH
+        by_month = format_money(per_month, currency=writes.currency)
         yield f"Write requests cost {by_month} per month, at prices of {writes.prices_of}."
     if writes.kept_bytes:
         state = f"{size_text(writes.kept_bytes)} of state"
