@@ -147,8 +147,11 @@ def phase_segments(phases_s: Mapping[str, float]) -> list[dict[str, Any]]:
     ]
 
 
-def dot_charts(comparisons: Sequence[Comparison]) -> tuple[Chart, ...]:
-    """A dot plot for each comparison, each on an axis of its own, under one legend."""
+def dot_charts(comparisons: Sequence[Comparison], quantity: str = "") -> tuple[Chart, ...]:
+    """A dot plot for each comparison, each on an axis of its own, under one legend.
+
+    ``quantity`` is what all of them compare, if their names do not say it.
+    """
     charts: list[Chart] = []
     for label, figures in comparisons:
         pairs_s = ((figure.predicted_s, figure.measured_s) for figure in figures)
@@ -158,6 +161,7 @@ def dot_charts(comparisons: Sequence[Comparison]) -> tuple[Chart, ...]:
             {
                 "form": "dots",
                 "label": label,
+                "x_title": quantity or label,
                 "ticks": ticks,
                 "rows": [_dot_row(figure, top) for figure in figures],
                 "has_legend": not charts,

@@ -103,20 +103,23 @@ def input_rate_fact(trace: RateTrace) -> tuple[str, str]:
 def _figures(playback: Playback) -> list[tuple[str, str]]:
     """The results, as label and text."""
     trace = playback.trace
-    p50, p95, p99, longest = map(
+    p50, p95, p99, highest = map(
         format_duration, (playback.p50_s, playback.p95_s, playback.p99_s, playback.max_s)
     )
     rows = [
         input_rate_fact(trace),
         ("simulated", f"{counted(playback.num_runs, 'run')}, {playback.num_batches:,} batches"),
-        ("tuple latency", f"p50 {p50}, p95 {p95}, p99 {p99}, max {longest}"),
+        ("tuple latency", f"p50 {p50}, p95 {p95}, p99 {p99}, max {highest}"),
     ]
     if playback.limit_s is not None:
         late, worst = _share(playback.late_ratio), _share(playback.late_ratio_worst_run)
         worst_run = f", {worst} in the worst run" if playback.late_ratio_worst_run else ""
         rows.append((f"rows above {format_duration(playback.limit_s)}", f"{late}{worst_run}"))
         if worst_run:
-            rows.append(("longest time above it", format_duration(playback.longest_late_s)))
+            longest = (
+                format_duration(playback.longest_late_s) if playback.longest_late_s else "none"
+            )
+            rows.append(("longest time above it", f"{longest} in the median run"))
     rows.append(("largest backlog", f"{playback.peak_backlog_rows:,.0f} rows"))
     rows += [
         (target.target, f"unavailable: {target.reason}")

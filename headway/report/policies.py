@@ -12,7 +12,7 @@ from headway.formats.codec import data_of
 from headway.report.charts import over_time
 from headway.report.playback import input_rate_fact
 from headway.report.wording import percent, setting_text
-from headway.units import counted, format_duration, format_rate
+from headway.units import counted, format_duration, format_rate, listed
 
 _HEADING = ("policy", "", "node-hours", "late", "target", "windows kept", "changes", "reversals")
 
@@ -36,7 +36,7 @@ def policies_json(comparison: PolicyComparison) -> dict[str, object]:
 def headline(comparison: PolicyComparison) -> str:
     """Which policies meet the target, and what each needs, in a sentence."""
     meeting = [outcome.policy for outcome in comparison.outcomes if comparison.meets(outcome)]
-    verdict = f"met by {' and '.join(meeting) or 'no policy'}"
+    verdict = f"met by {listed(meeting) or 'no policy'}"
     limit, length = map(format_duration, (comparison.limit_s, comparison.trace.length_s))
     target = f"at most {percent(comparison.most_late_ratio)} of the rows above {limit}"
     node_hours = ", ".join(
@@ -58,7 +58,7 @@ def policies_sheet(comparison: PolicyComparison, plan: StreamAnswer | None = Non
     rows = tuple(
         (
             outcome.policy,
-            outcome.constant,
+            _constant_text(outcome),
             f"{comparison.node_hours(outcome):.3g}",
             percent(outcome.late_ratio) if outcome.late_ratio else "none",
             "met" if comparison.meets(outcome) else "missed",
@@ -116,9 +116,16 @@ def _timelines(comparison: PolicyComparison) -> Iterator[Section]:
 
     yield timeline("arrivals", format_rate, "rate", rates_per_s)
     for outcome in comparison.outcomes:
-        name = " ".join((outcome.policy, outcome.constant)).strip()
-        yield timeline(f"executors, {name}", "{:g}".format, "executors", executors(outcome))
-        yield timeline(f"late rows, {name}", percent, "late", outcome.stretch_late_ratio)
+        name = ", ".join(filter(None, (outcome.policy, _constant_text(outcome))))
+        yield timeline(f"executors with {name}", "{:g}".format, "executors", executors(outcome))
+        yield timeline(f"late rows with {name}", percent, "late", outcome.stretch_late_ratio)
+
+
+def _constant_text(outcome: PolicyOutcome) -> str:
+    """What the user of a policy sets; static executors are counted."""
+    if outcome.policy == "static":
+        return counted(outcome.steps[0].executors, "executor")
+    return outcome.constant
 
 
 KINDS = {

@@ -132,6 +132,13 @@ def test_a_backlog_that_still_grows_misses_whatever_was_read() -> None:
     assert "p99 of the tuple latency" in playback_text(simulated()[0], unjudged)
 
 
+@pytest.mark.parametrize(("longest_s", "text"), [(0.0, "none"), (4.0, "4.00 s")])
+def test_the_longest_late_time_says_of_which_run_it_is(longest_s: float, text: str) -> None:
+    planned, playback = light()
+    playback = replace(playback, max_s=2.2, late_ratio_worst_run=0.001, longest_late_s=longest_s)
+    assert f"longest time above it  {text} in the median run" in playback_text(planned, playback)
+
+
 def test_the_data_is_json() -> None:
     found = json.loads(json_text(figures_of(simulated()[1])))
     assert found["schema"] == "headway.playback/v1"
