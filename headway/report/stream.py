@@ -183,8 +183,11 @@ def _rate_cells(planned: PlannedRate, statistics: Sequence[str], has_cost: bool)
     )
 
 
-def frontier_sections(plan: StreamAnswer) -> tuple[Section, Section]:
-    """The max rate by number of nodes, and what the marks mean; empty if there is no such rate."""
+def frontier_sections(plan: StreamAnswer, *, on_page: bool = False) -> tuple[Section, Section]:
+    """The max rate by number of nodes, and what the marks mean; empty if there is no such rate.
+
+    On pages, rows are named instead of marked.
+    """
     if not any(point.sustainable_rate_per_s > 0.0 for point in plan.frontier):
         return Section(), Section()
     requested_rate_per_s = plan.arrivals.rate_per_s
@@ -211,7 +214,7 @@ def frontier_sections(plan: StreamAnswer) -> tuple[Section, Section]:
             marks=tuple(">" if is_plan else "" for _, is_plan in points),
             indent=0,
         ),
-        Section(texts=tuple(_legend(plan, points)), close=True),
+        Section(texts=tuple(_legend(plan, points, on_page=on_page)), close=True),
     )
 
 
@@ -219,12 +222,17 @@ def _is_extrapolated(point: FrontierPoint) -> bool:
     return point.sustainable_rate_per_s > 0 and not point.calibrated
 
 
-def _legend(plan: StreamAnswer, points: Iterable[tuple[FrontierPoint, bool]]) -> Iterator[str]:
+def _legend(
+    plan: StreamAnswer, points: Iterable[tuple[FrontierPoint, bool]], *, on_page: bool
+) -> Iterator[str]:
     if any(is_plan for _, is_plan in points):
         better_point, better_text = another_carries_more(plan), ""
         if better_point is not None:
-            better_text = f"; another with as many nodes sustains {rate_text(better_point)}"
-        yield f"> the planned configuration{better_text}"
+            better_text = f"with as many nodes sustains {rate_text(better_point)}"
+        if not on_page:
+            yield "> the planned configuration" + (better_text and f"; another {better_text}")
+        elif better_text:
+            yield f"Another configuration {better_text}."
     if any(_is_extrapolated(point) for point, _ in points):
         measured = "extrapolated: more than four times outside the profiled range"
         declared = "from declared costs: nothing was measured"
