@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from headway.domain import StreamAnswer
 from headway.domain.live import PolicyComparison, PolicyOutcome
 from headway.domain.sheet import Kind, Section, Sheet
 from headway.formats.codec import data_of
+from headway.report.axes import Scale, counts, rates, shares
 from headway.report.charts import over_time
 from headway.report.playback import input_rate_fact
 from headway.report.wording import percent, setting_text
-from headway.units import counted, format_duration, format_rate, listed
+from headway.units import counted, format_duration, listed
 
 _HEADING = ("policy", "", "node-hours", "late", "target", "windows kept", "changes", "reversals")
 
@@ -105,20 +106,18 @@ def _timelines(comparison: PolicyComparison) -> Iterator[Section]:
             for at_s in middles_s
         ]
 
-    def timeline(
-        title: str, label: Callable[[float], str], line: str, values: Sequence[float | None]
-    ) -> Section:
+    def timeline(title: str, scale: Scale, line: str, values: Sequence[float | None]) -> Section:
         outages, lines = comparison.outages, {line: values}
         chart = over_time(
-            title, label, middles_s, lines, length_s=length_s, outages=outages, height=120
+            title, scale, middles_s, lines, length_s=length_s, outages=outages, height=120
         )
         return Section(title=title, charts=(chart,))
 
-    yield timeline("arrivals", format_rate, "rate", rates_per_s)
+    yield timeline("arrivals", rates, "rate", rates_per_s)
     for outcome in comparison.outcomes:
         name = ", ".join(filter(None, (outcome.policy, _constant_text(outcome))))
-        yield timeline(f"executors with {name}", "{:g}".format, "executors", executors(outcome))
-        yield timeline(f"late rows with {name}", percent, "late", outcome.stretch_late_ratio)
+        yield timeline(f"executors with {name}", counts, "executors", executors(outcome))
+        yield timeline(f"late rows with {name}", shares, "late", outcome.stretch_late_ratio)
 
 
 def _constant_text(outcome: PolicyOutcome) -> str:

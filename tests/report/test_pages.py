@@ -267,6 +267,73 @@ def test_what_lies_outside_is_not_computed(page: Page, tmp_path: Path) -> None:
         assert page.locator("#w-p99").inner_text() == "-"
 
 
+def drawn(page: Page) -> tuple[str, list[str], list[str], str]:
+    """Of the chart over the rates: caption, legend, vertical ticks, and the points of its line."""
+    figure = page.locator("figure", has=page.locator("#rate-chart"))
+    return (
+        page.locator("#rate-chart-caption").text_content() or "",
+        [text.strip() for text in figure.locator(".legend li").all_text_contents()],
+        page.locator("#rate-chart-labels text").all_text_contents(),
+        page.locator("#rate-chart polyline").first.get_attribute("points") or "",
+    )
+
+
+def test_the_chart_is_drawn_by_the_script_as_by_the_page(
+    page: Page, browser: Browser, tmp_path: Path
+) -> None:
+    shown(page, tmp_path, plan_text())
+    without_script = browser.new_page(java_script_enabled=False)
+    without_script.set_content(plan_text())
+    caption, legend, ticks, points = drawn(without_script)
+    without_script.close()
+    assert drawn(page)[:3] == (caption, legend, ticks)
+    assert drawn(page)[3].count(",") == points.count(",")
+    assert caption.startswith("1 executor x 2 cores, 8 shuffle partitions, trigger every 1 s")
+    assert legend[-2:] == ["target, p99 <= 2.00 s", "24k/s"]
+
+
+def test_the_chart_says_what_it_shows_of_the_sliders(page: Page, tmp_path: Path) -> None:
+    shown(page, tmp_path, plan_text())
+    moved(page, "nodes", 3)
+    moved(page, "trigger", 5)
+    moved(page, "rate", 4)
+    caption, legend, ticks, points = drawn(page)
+    assert caption.startswith("3 executors x 2 cores, 8 shuffle partitions, trigger every 10 s, ")
+    assert legend[-1] == page.locator("#w-rate-text").inner_text() != "24k/s"
+    assert points.count(",") > 5
+    assert ticks[-1] == "15 s"
+    moved(page, "target", 0)
+    assert drawn(page)[1][-2] == "target, p99 <= 200 ms"
+    moved(page, "trigger", 2)
+    moved(page, "nodes", 1)
+    assert drawn(page)[2][-1].endswith(" s")
+    row_end = drawn(page)[0].rpartition("; ")[2]
+    assert row_end in (
+        "the line goes on above the chart.",
+        "the line ends where no latency can be quoted.",
+    )
+
+
+def test_the_box_of_the_command_is_hidden_where_nothing_is_computed(
+    page: Page, tmp_path: Path
+) -> None:
+    shown(page, tmp_path, plan_text())
+    assert page.locator("#w-same").is_visible()
+    moved(page, "rate", 0)
+    assert not page.locator("#w-same").is_visible()
+    moved(page, "rate", 5)
+    assert page.locator("#w-same").is_visible()
+
+
+def test_the_figures_of_the_what_if_are_those_of_its_command(page: Page, tmp_path: Path) -> None:
+    shown(page, tmp_path, plan_text())
+    for nodes in (1, 2, 3, 4):
+        moved(page, "nodes", nodes)
+        command = page.locator("#w-command").inner_text().split()
+        said = " ".join(of_cli(*command[1:]).split())
+        assert f"stable up to {page.locator('#w-stable').inner_text()}" in said
+
+
 def test_a_looser_target_is_met_and_a_tighter_one_missed(page: Page, tmp_path: Path) -> None:
     shown(page, tmp_path, plan_text())
     moved(page, "target", 0)
