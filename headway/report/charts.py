@@ -14,6 +14,7 @@ from typing import Any, ClassVar, TypeAlias
 
 from headway.digits import format_money
 from headway.domain import Outage, Prediction, StreamAnswer
+from headway.domain.target import targets_text
 from headway.report.axes import Axes, Scale, axis, durations, place_percent, rates, ticks_to
 from headway.report.comparison import ComparedFigure, Comparison
 from headway.report.frontier import another_carries_more, rate_text
@@ -32,6 +33,7 @@ PHASES = {
 }
 BEYOND_THE_MEAN = "from the mean to the p99: rows that wait longer, slow batches"
 _MOST_COLOURS = 8
+_MOST_LETTERS_OF_COSTS = 30  # in a row that a phone has room for
 _LEAST_NUMBERED_PERCENT = 5.0
 
 Chart: TypeAlias = Mapping[str, Any]
@@ -86,12 +88,13 @@ def frontier_charts(plan: StreamAnswer) -> tuple[Chart, ...]:
         )
     chart = {
         "form": "frontier",
-        "target": str(plan.target),
+        "target": targets_text(plan.promises),
         "ticks": ticks,
         "marks": marks,
         "asked_percent": place_percent(requested_rate_per_s, top),
         "asked": format_rate(requested_rate_per_s),
         "has_costs": any(mark["cost"] for mark in marks),
+        "is_wide_with_costs": sum(len(mark["cost"]) for mark in marks) > _MOST_LETTERS_OF_COSTS,
         "has_gaps": plan.frontier[-1].nodes - plan.frontier[0].nodes >= len(plan.frontier),
     }
     return (chart,)
