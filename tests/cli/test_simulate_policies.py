@@ -59,6 +59,7 @@ def test_policies_stand_side_by_side(
     drawn = page.read_text(encoding="utf-8")
     assert drawn.startswith("<!doctype html>")
     assert drawn.count("<polyline") >= 7
+    assert "<title>plan.json: " in drawn
     assert "met by no policy" in text
     assert run([*arguments(files), "--executors", "1..12", "--json"]) == 3
     found: dict[str, Any] = json.loads(capsys.readouterr().out)
