@@ -174,7 +174,8 @@ def run_time_sections(plan: BatchAnswer) -> tuple[Section, Section, Section]:
                 *((_cost_text(point),) if has_cost else ()),
             )
         )
-    plan_mark, nearest = (">", ()) if plan.feasible else ("~", ("~ the nearest plan",))
+    plan_mark = ">" if plan.feasible else "~"
+    nearest: tuple[str, ...] = () if plan.feasible else ("~ the nearest plan",)
     worse = "* a longer planned run time than with fewer nodes: see the notes"
     table = Section(
         title="run time by nodes",

@@ -63,17 +63,21 @@ def evidence_of(
         Section(charts=(_panel(question, grid, profile.baseline.task_cpus),)),
         Section(title=f"{question.name} against the rate", charts=(rate_chart,)),
         Section(title="distribution of the latency", charts=distributions),
-        Section(title="feasible configurations", texts=tuple(_about_maps(question)), charts=maps),
+        Section(
+            title="feasible configurations", texts=tuple(_about_maps(question, maps)), charts=maps
+        ),
     )
 
 
-def _about_maps(question: Question) -> Iterator[str]:
+def _about_maps(question: Question, maps: Sequence[Chart]) -> Iterator[str]:
     """What the marks in the maps mean, and which target they are about."""
     target = question.target if question.also else "the target"
-    outlined = "this configuration" if question.is_met else "the nearest plan, if it misses it"
+    outlined = ""
+    if any(is_here for chart in maps for _, cells in chart["rows"] for _, _, is_here, _ in cells):
+        outlined = f", outlined: {'this configuration' if question.is_met else 'the nearest plan'}"
     yield (
-        f"✓ meets {target}, ✗ misses it, outlined: {outlined}. Each cell shows the figure that is "
-        "compared with the target."
+        f"✓ meets {target}, ✗ misses it{outlined}. Each cell shows the figure that is compared "
+        "with the target."
     )
     if question.also:
         yield _alone_text(question)
