@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Sequence
 
 from headway.errors import InputError
 from headway.limits import LARGEST_NUMBER, LONGEST_S
@@ -300,6 +301,15 @@ def counted(number: int, noun: str, plural: str = "") -> str:
     ('1 job', '12,000 jobs', '0 batches')
     """
     return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
+
+
+def listed(names: Sequence[str]) -> str:
+    """Names as a part of a sentence.
+
+    >>> listed(["headway", "hpa", "static"]), listed(["hpa", "static"]), listed([])
+    ('headway, hpa and static', 'hpa and static', '')
+    """
+    return " and ".join(filter(None, (", ".join(names[:-1]), *names[-1:])))
 
 
 def spark_trigger_text(trigger_s: float) -> str:

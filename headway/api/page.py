@@ -37,6 +37,8 @@ def page(
     *,
     profile: JobProfile | str | Path | None = None,
     profile_file: str | None = None,
+    name: str = "",
+    files: Sequence[str] = (),
     runs: Sequence[Section] = (),
     made_at: datetime | None = None,
     tell: Tell = lambda *_: None,
@@ -51,7 +53,11 @@ def page(
         The profile behind a plan: adds the what-if, the latency distribution and the maps.
     profile_file : str
         The file or the log of this profile, for the commands on the page; by default its path, or
-        ``job.profile.yaml``.
+        ``job.profile.yaml``. Declared costs without a file have no commands.
+    name : str
+        What the page calls the job; by default the name of its application, or of the file.
+    files : sequence of str
+        Further files that the result was made from, which the page names at its end.
     runs : sequence of Section
         Time lines of the batches behind a profile, of :func:`headway.api.seen_runs.seen_runs`.
     made_at : datetime
@@ -64,7 +70,8 @@ def page(
     InputError
         If a file cannot be read or is nothing that has a page.
     """
-    result, files = _read(shown)
+    result, read_files = _read(shown)
+    all_files = [*read_files, *files]
     kind = None if isinstance(result, Sheet) else result.result_kind
     if profile is not None and kind != "plan":
         raise InputError(
@@ -75,29 +82,35 @@ def page(
     job = None if profile is None else job_from(profile)
     if isinstance(profile, str | Path):
         profile_file = str(profile)
-    if profile_file is not None:
-        files.append(profile_file)
+    if profile_file is not None and profile_file not in all_files:
+        all_files.append(profile_file)
     embedded = ""
     if kind == "plan":
-        profile_file = profile_file or _PROFILE_FILE
         evidence: tuple[Section, ...] = ()
         if job is not None:
-            evidence = evidence_of(job, Question.of(result, profile_file), tell=tell)
+            question = Question.of(result, profile_file or _usual_file(job))
+            evidence = evidence_of(job, question, tell=tell)
         sheet = stream_page_sheet(result, evidence=evidence)
         embedded = json_text(stream_json(result))
     elif kind == "profile":
-        profile_file = profile_file or (files[0] if files else _PROFILE_FILE)
+        profile_file = profile_file or (read_files[0] if read_files else _usual_file(result))
         sheet = profile_sheet(result, _profile_evidence(result, profile_file, tell), runs)
     else:
         sheet = result if isinstance(result, Sheet) else sheet_of(result)
     return sheet_page(
         sheet,
-        files=files,
+        name=name,
+        files=all_files,
         profile=result if kind in ("profile", "application-profile") else job,
         spark_version=getattr(result, "spark_version", None),
         made_at=made_at or datetime.now(UTC),
         data_json=embedded,
     )
+
+
+def _usual_file(profile: JobProfile) -> str:
+    """The file of a profile that was made by a call; empty if its costs are declared."""
+    return _PROFILE_FILE if profile.declared is None else ""
 
 
 def _profile_evidence(profile: JobProfile, profile_file: str, tell: Tell) -> tuple[Section, ...]:

@@ -19,12 +19,20 @@ def write_page(
     *,
     profile: JobProfile | str | None = None,
     profile_file: str | None = None,
+    name: str = "",
+    files: Sequence[str] = (),
     runs: Sequence[Section] = (),
 ) -> None:
     """Write a result as an HTML page, and say so."""
     with Progress() as progress:
         text = page(
-            shown, profile=profile, profile_file=profile_file, runs=runs, tell=progress.tell
+            shown,
+            profile=profile,
+            profile_file=profile_file,
+            name=name,
+            files=files,
+            runs=runs,
+            tell=progress.tell,
         )
     write_text(output, text, label="the page")
     remark(f"wrote {output}")

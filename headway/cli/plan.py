@@ -111,9 +111,13 @@ def command(
     options.pop("queries", None)
     job: Any = profiled(profile, queries, profile_file)
     # Commands on the page are for the profile, or for the log that was profiled.
-    on_page = None if job is profile else profile_file or profile
+    on_page: str | None = profile_file or profile
+    name = ""
     if job is profile and is_spec(profile) and not is_pipeline(profile):
-        kind, plan, job = _planned_spec(profile, options, output_format)
+        kind, planned_spec = _planned_spec(profile, options, output_format)
+        plan, planned, name = planned_spec.plan, planned_spec.profile, planned_spec.name
+        of_spec = planned_spec.file.spec.profile
+        on_page = None if of_spec is None else str(of_spec)
     else:
         kind, planned = planned_job(job, options)
         _refuse_outputs(kind, output_format)
@@ -126,18 +130,18 @@ def command(
         write_page(
             output,
             plan,
-            profile=job if kind is JobKind.QUERY else None,
+            profile=planned if kind is JobKind.QUERY else None,
             profile_file=on_page,
+            name=name or _name_of(planned),
+            files=[profile],
         )
     # No pipeline was measured, so none is calibrated; --strict is refused.
     calibrated = kind is JobKind.PIPELINE or plan.calibrated
     return exit_code(calibrated=calibrated, strict=strict, feasible=plan.feasible)
 
 
-def _planned_spec(
-    file: str, options: Mapping[str, Any], output_format: str
-) -> tuple[JobKind, Any, Any]:
-    """Kind, plan and profile of the job of a spec file; options count instead of the file."""
+def _planned_spec(file: str, options: Mapping[str, Any], output_format: str) -> tuple[JobKind, Any]:
+    """Kind and plan of the job of a spec file; options count instead of the file."""
     # Plans of profiles come without what reads spec files.
     from headway.api.specs import plan_file
     from headway.spec.spec_file import load_spec
@@ -157,8 +161,16 @@ def _planned_spec(
         refuse(["--target"], f"{file} is a {job} job; expected {example}")
     _refuse_outputs(kind, output_format)
     with Progress("planning"):
-        planned = plan_file(spec_file, **options)
-    return kind, planned.plan, planned.profile
+        return kind, plan_file(spec_file, **options)
+
+
+def _name_of(job: Any) -> str:
+    """The application of a profile, or the name in the file of a pipeline; empty if unknown."""
+    if is_pipeline(job):
+        from headway.spec.spec_file import load_spec
+
+        return load_spec(job).metadata.name
+    return str(job.application.name_in_log)
 
 
 def _refuse_outputs(kind: JobKind, output_format: str) -> None:

@@ -67,7 +67,7 @@ def command(plan: str, output: str | None, as_json: bool, **_: Any) -> int:
         return ExitCode.OK
     sheet = _SHEETS[simulation.kind](outcome, simulation.plan)
     if output is not None:
-        write_page(output, sheet)
+        write_page(output, sheet, files=[plan])
     answer(outcome, as_json=as_json, sheet=sheet)
     if simulation.kind is Simulated.PLAN and not as_json:
         suggest(

@@ -128,6 +128,11 @@ class Application:
     properties: Mapping[str, str] = field(default_factory=dict)
 
     @property
+    def name_in_log(self) -> str:
+        """Its name; empty if the log has none."""
+        return "" if self.name == "unknown" else self.name
+
+    @property
     def is_local(self) -> bool:
         """Whether driver and executors were one process, by the name that Spark gave it."""
         return self.id.startswith("local-")

@@ -23,7 +23,7 @@ class Section:
     Text has an empty line before a section, unless it is ``close``; lines under a title are
     indented, unless ``indent`` says otherwise; of a long table it has about ``text_rows``, if
     given; and it leaves out what is ``only_on_pages``, and a ``detail`` where the answer has to fit
-    one screen.
+    one screen. Pages name what a row is, so that the meaning of marks is ``only_in_text``.
 
     >>> Section(head=("nodes", "rate"), rows=(("2",),))
     Traceback (most recent call last):
@@ -45,6 +45,7 @@ class Section:
     indent: int | None = None
     text_rows: int | None = None
     only_on_pages: bool = False
+    only_in_text: bool = False
     detail: bool = False
 
     def __post_init__(self) -> None:

@@ -59,7 +59,7 @@ class PlannedWrites:
     writes, of which ``lists_per_hour`` list a folder or look for a file; they cost
     ``cost_per_hour``. ``kept_bytes`` are those of the state that the checkpoint keeps, None if the
     log does not show its size, and ``sink_log_bytes_per_day`` those by which the log of a file sink
-    grows.
+    grows. Costs are in the ``currency`` of the store's prices, empty if unknown.
     """
 
     batches_per_hour: float
@@ -74,6 +74,7 @@ class PlannedWrites:
     kept_bytes: float | None = None
     storage_cost_per_hour: float | None = None
     sink_log_bytes_per_day: float | None = None
+    currency: str = ""
 
     @property
     def bill_per_hour(self) -> float | None:

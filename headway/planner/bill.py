@@ -121,6 +121,7 @@ def planned_writes(setting: Candidates) -> PlannedWrites:
         else kept_bytes * price.byte_price_per_hour,
         store=price.store,
         prices_of=price.date,
+        currency=price.currency,
     )
 
 

@@ -55,7 +55,9 @@ def backtest_sheet(backtest: Backtest) -> Sheet:
             ),
             Section(texts=tuple(_together(backtest))),
             Section(lead="note", texts=backtest.notes, close=True),
-            Section(title="predicted and measured", charts=dot_charts(comparisons)),
+            Section(
+                title="predicted and measured", charts=dot_charts(comparisons, "tuple latency")
+            ),
         ),
     )
 

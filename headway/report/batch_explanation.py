@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import chain
 
 from headway.assumptions.predictions import SPREAD_PER_DOUBLING_RATIO
 from headway.digits import format_money
@@ -40,7 +41,7 @@ _SOURCES = {
 
 def batch_explanation_text(plan: BatchAnswer) -> str:
     """The plan explained, as lines of at most 100 columns."""
-    table, legend = run_time_sections(plan)
+    table, *legends = run_time_sections(plan)
     return sections_text(
         ("Answer", _answer(plan)),
         ("Declared costs", _declared(plan)),
@@ -49,7 +50,10 @@ def batch_explanation_text(plan: BatchAnswer) -> str:
         ("Where the run time comes from", _run_time(plan)),
         ("Uncertainty", _uncertainty(plan)),
         ("Assumptions", assumption_lines(plan)),
-        ("Run time by nodes", [*section_lines(table)[1:], *section_lines(legend)]),
+        (
+            "Run time by nodes",
+            [*section_lines(table)[1:], *chain.from_iterable(map(section_lines, legends))],
+        ),
         ("Settings, and when they apply", settings_lines(plan)),
         ("Other improvements", paragraphs(*(advice.text for advice in plan.advice))),
         ("Rejected node types", paragraphs(*plan.refused_node_types)),

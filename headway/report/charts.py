@@ -7,13 +7,15 @@ template adds everything that has a size in pixels.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import accumulate, chain, groupby
+from itertools import accumulate, chain
 from typing import Any, ClassVar, TypeAlias
 
 from headway.digits import format_money
-from headway.domain import Interval, Outage, Prediction, StreamAnswer
+from headway.domain import Outage, Prediction, StreamAnswer
+from headway.domain.target import targets_text
+from headway.report.axes import Axes, Scale, axis, durations, place_percent, rates, ticks_to
 from headway.report.comparison import ComparedFigure, Comparison
 from headway.report.frontier import another_carries_more, rate_text
 from headway.report.wording import brief_setting_text, interval_text, percent
@@ -31,13 +33,9 @@ PHASES = {
 }
 BEYOND_THE_MEAN = "from the mean to the p99: rows that wait longer, slow batches"
 _MOST_COLOURS = 8
-_MOST_TICKS = 6
-_TIME_TICKS = 6
+_MOST_LETTERS_OF_COSTS = 30  # in a row that a phone has room for
 _LEAST_NUMBERED_PERCENT = 5.0
-_HEADROOM_RATIO = 1.08  # above the highest mark, for its symbol
 
-Tick: TypeAlias = tuple[float, str]
-"""A position on an axis, in per cent of its length, and the label there."""
 Chart: TypeAlias = Mapping[str, Any]
 """What a macro of the template draws; its ``form`` is the name of the macro."""
 
@@ -52,7 +50,7 @@ def frontier_charts(plan: StreamAnswer) -> tuple[Chart, ...]:
     requested_rate_per_s = plan.arrivals.rate_per_s
     rates_per_s = [point.sustainable_rate_per_s for point in plan.frontier]
     planned_point, better_point = plan.chosen if plan.feasible else None, another_carries_more(plan)
-    ticks, top = axis([*rates_per_s, requested_rate_per_s], format_rate)
+    ticks, top = axis([*rates_per_s, requested_rate_per_s], rates)
     marks = []
     for index, point in enumerate(plan.frontier):
         own_point = planned_point
@@ -90,12 +88,13 @@ def frontier_charts(plan: StreamAnswer) -> tuple[Chart, ...]:
         )
     chart = {
         "form": "frontier",
-        "target": str(plan.target),
+        "target": targets_text(plan.promises),
         "ticks": ticks,
         "marks": marks,
         "asked_percent": place_percent(requested_rate_per_s, top),
         "asked": format_rate(requested_rate_per_s),
         "has_costs": any(mark["cost"] for mark in marks),
+        "is_wide_with_costs": sum(len(mark["cost"]) for mark in marks) > _MOST_LETTERS_OF_COSTS,
         "has_gaps": plan.frontier[-1].nodes - plan.frontier[0].nodes >= len(plan.frontier),
     }
     return (chart,)
@@ -147,17 +146,21 @@ def phase_segments(phases_s: Mapping[str, float]) -> list[dict[str, Any]]:
     ]
 
 
-def dot_charts(comparisons: Sequence[Comparison]) -> tuple[Chart, ...]:
-    """A dot plot for each comparison, each on an axis of its own, under one legend."""
+def dot_charts(comparisons: Sequence[Comparison], quantity: str = "") -> tuple[Chart, ...]:
+    """A dot plot for each comparison, each on an axis of its own, under one legend.
+
+    ``quantity`` is what all of them compare, if their names do not say it.
+    """
     charts: list[Chart] = []
     for label, figures in comparisons:
         pairs_s = ((figure.predicted_s, figure.measured_s) for figure in figures)
         ends_s = [figure.interval90_s.high for figure in figures if figure.interval90_s]
-        ticks, top = axis([*chain.from_iterable(pairs_s), *ends_s], format_duration)
+        ticks, top = axis([*chain.from_iterable(pairs_s), *ends_s], durations)
         charts.append(
             {
                 "form": "dots",
                 "label": label,
+                "x_title": quantity or label,
                 "ticks": ticks,
                 "rows": [_dot_row(figure, top) for figure in figures],
                 "has_legend": not charts,
@@ -184,93 +187,19 @@ def _dot_row(figure: ComparedFigure, top: float) -> dict[str, Any]:
     }
 
 
-def axis(values: Sequence[float], label: Callable[[float], str]) -> tuple[tuple[Tick, ...], float]:
-    """Round ticks from zero, and the end of the axis; unbounded values are drawn at the end."""
-    highest = max((value for value in values if math.isfinite(value)), default=0.0) or 1.0
-    top = highest * _HEADROOM_RATIO
-    step = _round_step(top / _MOST_TICKS)
-    ticks = tuple(
-        (place_percent(value, top), label(value) if value else "0")
-        for value in (step * count for count in range(int(top / step) + 1))
-    )
-    return ticks, top
-
-
-def _round_step(least: float) -> float:
-    """The smallest of 1, 2, 2.5, 5, 10, 20, ... (or 0.5, 0.25, ...) that is not below ``least``."""
-    power = 10.0 ** math.floor(math.log10(least))
-    return next(
-        power * times for times in (1, 2, 2.5, 5, 10) if power * times >= least * (1 - 1e-9)
-    )
-
-
-def place_percent(value: float, top: float) -> float:
-    """Position of a value on an axis from zero to its top, limited to the axis."""
-    return 100 * min(max(value / top, 0.0), 1.0)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Axes:
-    """Both axes of a chart, from zero: labels, positions, and the values at their ends."""
-
-    right: float
-    top: float
-    x_ticks: tuple[Tick, ...]
-    ticks: tuple[Tick, ...]
-
-    @classmethod
-    def of(
-        cls,
-        xs: Sequence[float],
-        ys: Sequence[float],
-        x_label: Callable[[float], str],
-        label: Callable[[float], str],
-    ) -> Axes:
-        """Axes that contain these values."""
-        x_ticks, right = axis(xs, x_label)
-        ticks, top = axis(ys, label)
-        return cls(right=right, top=top, x_ticks=x_ticks, ticks=ticks)
-
-    def point(self, x: float, y: float) -> str:
-        """A point as SVG has it: from the top left."""
-        return f"{place_percent(x, self.right):.2f},{100.0 - place_percent(y, self.top):.2f}"
-
-    def pieces(self, xs: Sequence[float], ys: Sequence[float | None]) -> tuple[str, ...]:
-        """The points of a line, interrupted if there is nothing to draw or it leaves the plot."""
-        points = list(zip(xs, ys, strict=True))
-
-        def is_drawn(point: tuple[float, float | None]) -> bool:
-            return point[1] is not None and point[1] <= self.top
-
-        return tuple(
-            " ".join(self.point(x, y or 0.0) for x, y in piece)
-            for drawn, piece in groupby(points, key=is_drawn)
-            if drawn
-        )
-
-    def band(self, xs: Sequence[float], intervals: Sequence[Interval | None]) -> str:
-        """The outline of the area between both ends of the intervals, as far as there are any."""
-        drawn_intervals = [
-            (x, interval)
-            for x, interval in zip(xs, intervals, strict=True)
-            if interval is not None and interval.low <= self.top
-        ]
-        upper_edge = [self.point(x, min(ends.high, self.top)) for x, ends in drawn_intervals]
-        lower_edge = [self.point(x, ends.low) for x, ends in reversed(drawn_intervals)]
-        return " ".join((*upper_edge, *lower_edge))
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LineChart:
     """Lines, a band behind them, marks on them, and limits across them.
 
     ``lines`` are the pieces of each line by its name, ``shades`` stretches of the horizontal axis,
     each with its start and width in per cent; ``marks`` are observations: the position in per cent,
-    whether it was used (a dot, else a cross), and its tooltip; ``height`` is in pixels.
+    whether it was used (a dot, else a cross), and its tooltip; ``caption`` is a sentence above the
+    chart; ``height`` is in pixels.
     """
 
     form: ClassVar[str] = "lines"
     name: str = ""
+    caption: str = ""
     title: str
     x_title: str
     axes: Axes
@@ -289,7 +218,7 @@ class LineChart:
 
 def over_time(
     title: str,
-    label: Callable[[float], str],
+    scale: Scale,
     times_s: Sequence[float],
     values: Mapping[str, Sequence[float | None]],
     *,
@@ -300,15 +229,8 @@ def over_time(
 ) -> LineChart:
     """Lines by their names over a time from zero; outages are shaded."""
     drawn_values = [value for line in values.values() for value in line if value is not None]
-    ticks, top = axis([*drawn_values, limit_s or 0.0], label)
-    x_ticks = tuple(
-        (
-            100.0 * number / _TIME_TICKS,
-            format_duration(number / _TIME_TICKS * length_s) if number else "0",
-        )
-        for number in range(_TIME_TICKS + 1)
-    )
-    axes = Axes(right=length_s, top=top, x_ticks=x_ticks, ticks=ticks)
+    ticks, top = axis([*drawn_values, limit_s or 0.0], scale)
+    axes = Axes(right=length_s, top=top, x_ticks=ticks_to(length_s, durations), ticks=ticks)
     return LineChart(
         title=title,
         x_title="time",

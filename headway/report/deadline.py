@@ -109,10 +109,8 @@ def _plan_sections(plan: BatchAnswer) -> tuple[Section, ...]:
 
 def _obstacle_sections(plan: BatchAnswer) -> tuple[Section, ...]:
     """Why no number of nodes is enough; the first reason, the shortest run, is a fact."""
-    table, legend = run_time_sections(plan)
-    if plan.run.cost_per_run is None:
-        rows = tuple(row[:-1] for row in table.rows)
-        table = replace(table, head=table.head[:-1], rows=rows, right=table.right[:-1])
+    table, *legends = run_time_sections(plan)
+    legend = "; ".join(text for section in legends for text in section.texts)
     # What the table shows is explained first.
     first = (FindingCode.LOG_INCOMPLETE, *_ABOUT_OTHER_SIZES)
     findings = sorted(plan.findings, key=lambda finding: finding.code not in first)
@@ -124,7 +122,7 @@ def _obstacle_sections(plan: BatchAnswer) -> tuple[Section, ...]:
         _improvements(plan),
         Section(title="rejected node types", texts=plan.refused_node_types),
         replace(table, text_rows=num_rows),
-        replace(legend, texts=("; ".join(legend.texts),)),
+        Section(texts=(legend,), close=True),
         Section(lead="note", texts=notes),
         Section(texts=("--verbose shows the nearest plan in full",), close=len(notes) > 0),
     )
@@ -169,11 +167,11 @@ def backlog_facts(plan: BatchAnswer) -> Iterator[tuple[str, str]]:
         yield "backlog", f"{backlog.backlog_rows:,.0f} rows, {batches} {size}, as the profiled ones"
 
 
-def run_time_sections(plan: BatchAnswer) -> tuple[Section, Section]:
-    """Run time and cost by the number of nodes, and what the marks mean."""
+def run_time_sections(plan: BatchAnswer) -> tuple[Section, Section, Section]:
+    """Run time and cost by the number of nodes, and what the marks of rows and of figures mean."""
     points, least_s, rows, has_worse = all_points(plan), math.inf, [], False
-    legend = [] if plan.feasible else ["~ the nearest plan"]
     limit_s = plan.deadline.limit_s
+    has_cost = any(point.cost_per_run is not None for point in points)
     for point in points:
         is_worse = point.planned_s > least_s * SAME_FIGURE_RATIO.value
         has_worse = has_worse or is_worse
@@ -184,22 +182,32 @@ def run_time_sections(plan: BatchAnswer) -> tuple[Section, Section]:
                 duration_beside(point.mean_s, limit_s),
                 duration_against(point.planned_s, limit_s) + ("*" if is_worse else " "),
                 "met" if point.planned_s <= limit_s else "missed",
-                "-" if point.cost_per_run is None else format_money(point.cost_per_run),
+                *((_cost_text(point),) if has_cost else ()),
             )
         )
-    if has_worse:
-        legend.append("* a longer planned run time than with fewer nodes: see the notes")
     plan_mark = ">" if plan.feasible else "~"
+    nearest: tuple[str, ...] = () if plan.feasible else ("~ the nearest plan",)
+    worse = "* a longer planned run time than with fewer nodes: see the notes"
     table = Section(
         title="run time by nodes",
-        head=("nodes", "expected", "up to ", "deadline", "cost"),
+        head=("nodes", "expected", "up to ", "deadline", *(("cost",) if has_cost else ())),
         rows=tuple(rows),
-        right=(0, 1, 2, 4),
+        right=(0, 1, 2, *((4,) if has_cost else ())),
         marks=tuple(plan_mark if point.nodes == plan.nodes else "" for point in points),
         text_rows=_MOST_ROWS,
         detail=plan.feasible,
     )
-    return table, Section(texts=tuple(legend), close=True, detail=plan.feasible)
+    legend = Section(close=True, detail=plan.feasible)
+    return (
+        table,
+        replace(legend, texts=nearest, only_in_text=True),
+        replace(legend, texts=(worse,) if has_worse else ()),
+    )
+
+
+def _cost_text(point: DeadlinePoint) -> str:
+    """What a run costs, if its nodes have a price."""
+    return "-" if point.cost_per_run is None else format_money(point.cost_per_run)
 
 
 def all_points(plan: BatchAnswer) -> tuple[DeadlinePoint, ...]:

@@ -5,23 +5,42 @@ from __future__ import annotations
 import json
 import math
 import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from itertools import product
 from operator import attrgetter
 
 from markupsafe import Markup
 
-from headway.domain import JobProfile, Metric, Prediction
+from headway.digits import rounded_down
+from headway.domain import Configuration, JobProfile, Metric, Prediction
 from headway.domain.sheet import Section
+from headway.domain.target import targets_text
 from headway.models.job.predict import predict
-from headway.report.charts import Axes, Chart, LineChart, place_percent
+from headway.report.axes import (
+    HEADROOM,
+    Axes,
+    durations,
+    labelled_steps,
+    place_percent,
+    rates,
+    shares,
+)
+from headway.report.charts import Chart, LineChart
 from headway.report.what_if import SHARES, Grid, Question, grid_of, is_over, shares_of, upper_s
-from headway.report.wording import percent, setting_text, trigger_text
+from headway.report.wording import setting_text, trigger_text
 from headway.units import HOURS_PER_MONTH, format_duration, format_rate
 
 _STATISTICS = ("mean", "p50", "p95", "p99")
 _SAME_WITHIN = 0.01
 _TOP_OF_TARGET = 2.5  # the rate chart shows this many times the limit
+_TOP_OF_LOWEST = 1.5  # or this many times the lowest latency, if all of them are far above it
+_LINE_ENDS = {
+    "rates": "the line ends at the last computed rate",
+    "quoted": "the line ends where no latency can be quoted",
+    "chart": "the line goes on above the chart",
+    "never": "no latency can be quoted at any of these rates",
+}
 _TARGET_STEPS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.2, 1.5, 2.0, 3.0, 5.0, 10.0)
 _PARTITIONS = (1, 2, 4, 8, 16, 32, 64, 128, 200)
 _CORES = (1, 2, 4, 8, 16)
@@ -34,51 +53,90 @@ def evidence_of(
 ) -> tuple[Section, ...]:
     """The charts for a configuration of a profiled job; takes seconds, reported to ``tell``."""
     grid = grid_of(profile, question, tell)
-    setting = setting_text(grid.base)
     maps = (_trigger_map(question, grid), _partitions_map(question, profile))
-    shares = tuple(
+    distributions = tuple(
         _share_chart(question, name, latencies_s)
         for name, latencies_s in shares_of(profile, question.prediction).items()
     )
-    meaning = (
-        "✓ meets the target, ✗ misses it, outlined: this configuration. Each cell shows the figure "
-        "that is compared with the target."
-    )
+    rate_chart = _rate_chart(question, grid)
     return (
         Section(charts=(_panel(question, grid, profile.baseline.task_cpus),)),
+        Section(title=f"{question.name} against the rate", charts=(rate_chart,)),
+        Section(title="distribution of the latency", charts=distributions),
         Section(
-            title=f"{question.name} against the rate",
-            texts=(f"{setting}, no rate limit; the line ends where no latency can be quoted.",),
-            charts=(_rate_chart(question, grid),),
+            title="feasible configurations", texts=tuple(_about_maps(question, maps)), charts=maps
         ),
-        Section(title="distribution of the latency", charts=shares),
-        Section(title="feasible configurations", texts=(meaning,), charts=maps),
     )
+
+
+def _about_maps(question: Question, maps: Sequence[Chart]) -> Iterator[str]:
+    """What the marks in the maps mean, and which target they are about."""
+    target = question.target if question.also else "the target"
+    outlined = ""
+    if any(is_here for chart in maps for _, cells in chart["rows"] for _, _, is_here, _ in cells):
+        outlined = f", outlined: {'this configuration' if question.is_met else 'the nearest plan'}"
+    yield (
+        f"✓ meets {target}, ✗ misses it{outlined}. Each cell shows the figure that is compared "
+        "with the target."
+    )
+    if question.also:
+        yield _alone_text(question)
+
+
+def _alone_text(question: Question) -> str:
+    """That the other targets of a plan are not looked at here."""
+    verb = "is" if len(question.also) == 1 else "are"
+    return f"Only {question.target} is looked at here; {targets_text(question.also)} {verb} not."
 
 
 def _rate_chart(question: Question, grid: Grid) -> LineChart:
-    rates, statistic, limit_s = grid.rates_per_s, question.statistic, question.target.limit_s
+    """The latency against the rate, which the script of the page draws anew for other settings."""
+    rates_per_s, statistic = grid.rates_per_s, question.statistic
     row = grid.at(question.nodes, question.configuration.trigger_s)
     latencies = [question.latency(prediction) for prediction in row]
-    values = [None if latency is None else latency.statistics_s[statistic] for latency in latencies]
+    values_s = [
+        None if latency is None else latency.statistics_s[statistic] for latency in latencies
+    ]
     intervals = [
         None if latency is None else latency.intervals90_s.get(statistic) for latency in latencies
     ]
-    finite = (value for value in values if value is not None and math.isfinite(value))
-    highest_s = min(max(finite, default=limit_s), _TOP_OF_TARGET * limit_s)
-    axes = Axes.of(rates, [highest_s, limit_s], format_rate, format_duration)
+    limit_s = question.target.limit_s
+    axes = Axes.of(rates_per_s, [limit_s, _highest_s(values_s, limit_s)], rates, durations)
     return LineChart(
         name="rate-chart",
+        caption=f"{setting_text(grid.base)}, no rate limit; {_end_text(values_s, axes.top)}.",
         title=question.name,
         x_title="input rate",
         axes=axes,
-        lines={f"predicted {statistic}": axes.pieces(rates, values)},
-        band=axes.band(rates, intervals),
+        lines={f"predicted {statistic}": axes.pieces(rates_per_s, values_s)},
+        band=axes.band(rates_per_s, intervals),
         limit_percent=place_percent(limit_s, axes.top),
         limit_name=f"target, {question.target}",
         here_percent=place_percent(question.rate_per_s, axes.right),
         here_name=format_rate(question.rate_per_s),
     )
+
+
+def _highest_s(values_s: Sequence[float | None], limit_s: float) -> float:
+    """The latency up to which lines are drawn: they rise without end towards saturation."""
+    finite_s = [value_s for value_s in values_s if value_s is not None and math.isfinite(value_s)]
+    if not finite_s:
+        return limit_s
+    return min(max(finite_s), max(_TOP_OF_TARGET * limit_s, _TOP_OF_LOWEST * min(finite_s)))
+
+
+def _end_text(values_s: Sequence[float | None], top_s: float) -> str:
+    """Why a line over the rates ends."""
+    drawn = [
+        index for index, value_s in enumerate(values_s) if value_s is not None and value_s <= top_s
+    ]
+    if not drawn:
+        return _LINE_ENDS["never"]
+    if drawn[-1] == len(values_s) - 1:
+        return _LINE_ENDS["rates"]
+    behind_s = values_s[drawn[-1] + 1]
+    is_quoted = behind_s is not None and math.isfinite(behind_s)
+    return _LINE_ENDS["chart" if is_quoted else "quoted"]
 
 
 def _share_chart(question: Question, name: str, latencies_s: Sequence[float]) -> LineChart:
@@ -90,7 +148,7 @@ def _share_chart(question: Question, name: str, latencies_s: Sequence[float]) ->
     interval = None if latency is None else latency.interval90_p99_s
     beyond = [interval.high] if interval is not None and not interval.is_open else []
     reached = [*latencies_s, *([target.limit_s] if is_target_metric else []), *beyond]
-    axes = Axes.of(reached, [1.0 / 1.08], format_duration, percent)
+    axes = Axes.of(reached, [1.0 / HEADROOM], durations, shares)
     shades: tuple[tuple[float, float], ...] = ()
     if interval is not None:
         low, high = (place_percent(end, axes.right) for end in (interval.low, interval.high))
@@ -112,26 +170,19 @@ def _panel(question: Question, grid: Grid, profiled_task_cpus: float) -> Chart:
     """Sliders (name, label, stops in words, start), the figures that they change, and the grid."""
     base, limit_s = grid.base, question.target.limit_s
     targets_s = sorted({limit_s, *(float(f"{limit_s * step:.3g}") for step in _TARGET_STEPS)})
-    rates = tuple(map(format_rate, grid.rates_per_s))
-    rates = (f"below {rates[0]}", *rates, f"above {rates[-1]}")
+    rate_stops = tuple(map(format_rate, grid.rates_per_s))
+    rate_stops = (f"below {rate_stops[0]}", *rate_stops, f"above {rate_stops[-1]}")
     nodes = tuple(f"{count:,}" for count in grid.nodes)
     nodes = (f"fewer than {grid.nodes[0]}", *nodes, f"more than {nodes[-1]}")
     targets, target = tuple(map(format_duration, targets_s)), f"target for the {question.statistic}"
     triggers, trigger_s = tuple(map(trigger_text, grid.triggers_s)), base.trigger_s
     sliders = (
-        ("rate", "input rate", rates, 1 + grid.rates_per_s.index(question.rate_per_s)),
+        ("rate", "input rate", rate_stops, 1 + grid.rates_per_s.index(question.rate_per_s)),
         ("target", target, targets, targets_s.index(limit_s)),
         ("nodes", "nodes", nodes, 1 + grid.nodes.index(question.nodes)),
         ("trigger", "trigger interval", triggers, grid.triggers_s.index(trigger_s)),
     )
-    cost = question.cost_per_node_hour
-    command = (
-        f"headway predict {shlex.quote(question.profile_file)} --rate {{rate}}/s "
-        f"--trigger {{trigger}}s --executors {{executors}} --cores {base.cores_per_executor} "
-        f"--partitions {base.shuffle_partitions}"
-    )
-    if base.task_cpus != profiled_task_cpus:
-        command += f" --task-cpus {base.task_cpus}"
+    cost, command = question.cost_per_node_hour, _command(question, base, profiled_task_cpus)
     data = {
         "rates": grid.rates_per_s,
         "nodes": grid.nodes,
@@ -140,6 +191,9 @@ def _panel(question: Question, grid: Grid, profiled_task_cpus: float) -> Chart:
         "stops": {name: stops for name, _, stops, _ in sliders},
         "statistic": 1 + _STATISTICS.index(question.statistic),
         "statistic_name": question.statistic,
+        "target_names": [str(replace(question.target, limit_s=limit_s)) for limit_s in targets_s],
+        "alone": "; the other targets are not looked at" if question.also else "",
+        **_drawn_anew(question, grid, targets_s),
         "executors_per_node": grid.executors_per_node,
         "cost_per_node_month": None if cost is None else cost * HOURS_PER_MONTH,
         "command": command,
@@ -152,7 +206,9 @@ def _panel(question: Question, grid: Grid, profiled_task_cpus: float) -> Chart:
             f"Predicted beforehand for {base.cores_per_executor} cores per executor, "
             f"{base.shuffle_partitions} shuffle partitions and no rate limit; other values are not "
             f"computed.{_difference_text(question, grid)}"
+            + (f" {_alone_text(question)}" if question.also else "")
         ),
+        "has_command": bool(command),
         "sliders": sliders,
         "figures": (
             ("high", f"{question.statistic} up to"),
@@ -161,6 +217,44 @@ def _panel(question: Question, grid: Grid, profiled_task_cpus: float) -> Chart:
             *(() if cost is None else (("cost", "cost per month"),)),
         ),
         "data_json": Markup(text.replace("<", "\\u003c")),
+    }
+
+
+def _command(question: Question, base: Configuration, profiled_task_cpus: float) -> str:
+    """What predicts a stop of the sliders; empty if no file contains the job."""
+    if not question.profile_file:
+        return ""
+    command = (
+        f"headway predict {shlex.quote(question.profile_file)} --rate {{rate}}/s "
+        f"--trigger {{trigger}}s --executors {{executors}} --cores {base.cores_per_executor} "
+        f"--partitions {base.shuffle_partitions}"
+    )
+    if base.task_cpus != profiled_task_cpus:
+        command += f" --task-cpus {base.task_cpus}"
+    return command
+
+
+def _drawn_anew(question: Question, grid: Grid, targets_s: Sequence[float]) -> dict[str, object]:
+    """What the script of the page needs to draw the chart over the rates for another setting."""
+    settings = [
+        setting_text(
+            replace(grid.base, executors=nodes * grid.executors_per_node, trigger_s=trigger_s)
+        )
+        for nodes, trigger_s in product(grid.nodes, grid.triggers_s)
+    ]
+    latencies = filter(None, map(question.latency, grid.predictions))
+    values_s = (latency.statistics_s[question.statistic] for latency in latencies)
+    finite_s = filter(math.isfinite, values_s)
+    highest_s = max(_TOP_OF_TARGET * targets_s[-1], _TOP_OF_LOWEST * max(finite_s, default=0.0))
+    return {
+        "settings": settings,
+        "line_ends": _LINE_ENDS,
+        "top": {
+            "of_target": _TOP_OF_TARGET,
+            "of_lowest": _TOP_OF_LOWEST,
+            "headroom": HEADROOM,
+        },
+        "steps": list(labelled_steps(targets_s[0], HEADROOM * highest_s, durations)),
     }
 
 
@@ -183,13 +277,18 @@ def _numbers(question: Question, prediction: Prediction) -> list[object]:
     """A cell for the page: state, statistics, low and high, utilisation, bound, calibrated."""
     latency = question.latency(prediction)
     load, max_rate_per_s = prediction.utilization_ratio, prediction.sustainable_rate_per_s
-    tail = [_short(100 * load), _short(max_rate_per_s), int(prediction.calibrated)]
+    tail = [_short(100 * load), _rounded_down(max_rate_per_s), int(prediction.calibrated)]
     if latency is None:
         return ["over" if is_over(prediction) else "close", *[None] * 6, *tail]
     interval = latency.intervals90_s.get(question.statistic)
     low = None if interval is None else _short(interval.low)
     values = map(_short, latency.statistics_s.values())
     return ["ok", *values, low, _short(upper_s(latency, question.statistic)), *tail]
+
+
+def _rounded_down(rate_per_s: float) -> float | None:
+    """Three digits that still hold, as they are printed."""
+    return rounded_down(rate_per_s) if math.isfinite(rate_per_s) else None
 
 
 def _short(value: float) -> float | None:
@@ -257,6 +356,9 @@ def _cell(question: Question, prediction: Prediction) -> tuple[str, str, bool, s
         text = "✗ over capacity" if is_over(prediction) else "✗ saturated"
         return text, "no", is_here, tooltip
     high_s = upper_s(latency, question.statistic)
-    sign, kind = ("✓", "yes") if high_s <= question.target.limit_s else ("✗", "no")
+    is_met = high_s <= question.target.limit_s
+    sign, kind = ("✓", "yes") if is_met else ("✗", "no")
+    # A plan that misses its targets is not shown as one that meets them.
+    is_here = is_here and (question.is_met or not is_met)
     certainty = "" if prediction.calibrated else " (extrapolated)"
     return f"{sign} {format_duration(high_s)}", kind, is_here, f"{tooltip}{certainty}"

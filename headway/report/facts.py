@@ -92,7 +92,9 @@ def bill_fact(plan: StreamAnswer) -> Iterator[tuple[str, str]]:
     node_type, writes = plan.node_type, plan.writes
     if writes is None or not writes.bill_per_hour:
         return
-    currency = "" if node_type is None or plan.cost is None else node_type.currency
+    currency = writes.currency
+    if node_type is not None and plan.cost is not None:
+        currency = node_type.currency
 
     def monthly(cost_per_hour: float) -> str:
         return format_money(cost_per_hour * HOURS_PER_MONTH, currency=currency)

@@ -44,10 +44,14 @@ def _origin_rows(
     return rows
 
 
-def _job_name(files: Sequence[str], profile: JobProfile | ApplicationProfile | None) -> str:
-    """What a page calls the job that it is about: its application, else the file; may be empty."""
-    if profile is not None and profile.applications[-1].name != "unknown":
-        return shortened(profile.applications[-1].name)
+def _job_name(
+    name: str, files: Sequence[str], profile: JobProfile | ApplicationProfile | None
+) -> str:
+    """What a page calls its job: by a given name, its application or its file; may be empty."""
+    if name:
+        return shortened(one_line(name))
+    if profile is not None and profile.applications[-1].name_in_log:
+        return shortened(profile.applications[-1].name_in_log)
     return shortened(one_line(Path(files[0]).name)) if files else ""
 
 
@@ -79,6 +83,7 @@ def shortened(text: str, most: int = _MOST_NAME) -> str:
 def sheet_page(
     sheet: Sheet,
     *,
+    name: str = "",
     files: Sequence[str] = (),
     profile: JobProfile | ApplicationProfile | None = None,
     spark_version: str | None = None,
@@ -87,9 +92,9 @@ def sheet_page(
 ) -> str:
     """A sheet as a page: it loads nothing, and follows the reader's light or dark scheme.
 
-    Its title and first line name the job, and its last section says what it was made from:
-    ``files``, the ``profile`` behind it, or at least Spark's version. ``data_json`` is embedded for
-    programs that read it.
+    Its title and first line name the job, by ``name`` if it is given, and its last section says
+    what it was made from: ``files``, the ``profile`` behind it, or at least Spark's version.
+    ``data_json`` is embedded for programs that read it.
     """
     templates, headline = environment(), _one_line(sheet.headline)
     assert templates.loader is not None
@@ -98,7 +103,7 @@ def sheet_page(
     # The filter belongs to the page: it adds the terms that the page uses.
     used_terms: list[str] = []
     page_environment = templates.overlay()
-    job = _job_name(files, profile)
+    job = _job_name(name, files, profile)
     made = "" if made_at is None else f"{made_at:%Y-%m-%d %H:%M %Z}".strip()
     page_environment.filters = {**templates.filters, "explained": partial(explained, used_terms)}
     return page_environment.get_template("sheet.html.jinja").render(

@@ -17,6 +17,7 @@ from headway.domain import (
 )
 from headway.domain.sheet import Kind, Section, Sheet
 from headway.formats.codec import data_of
+from headway.report.axes import counts, durations, in_one_unit, rates
 from headway.report.charts import LineChart, over_time
 from headway.report.wording import headline, percent, setting_text
 from headway.units import counted, format_duration, format_rate
@@ -104,7 +105,10 @@ def playback_sheet(playback: Playback, plan: StreamAnswer | None = None) -> Shee
             Section(
                 title="over time",
                 head=("from", "arrivals", "p50", "p99", "late", "backlog"),
-                rows=tuple(_row(playback, stretch) for stretch in rows),
+                rows=tuple(
+                    (begin, *_cells(playback, stretch))
+                    for begin, stretch in zip(_begins(playback, rows), rows, strict=True)
+                ),
                 right=(0, 1, 2, 3, 4, 5),
                 bar_share=bars,
             ),
@@ -122,20 +126,23 @@ def input_rate_fact(trace: RateTrace) -> tuple[str, str]:
 def _figures(playback: Playback) -> list[tuple[str, str]]:
     """The results, as label and text."""
     trace = playback.trace
-    p50, p95, p99, longest = map(
+    p50, p95, p99, highest = map(
         format_duration, (playback.p50_s, playback.p95_s, playback.p99_s, playback.max_s)
     )
     rows = [
         input_rate_fact(trace),
         ("simulated", f"{counted(playback.num_runs, 'run')}, {playback.num_batches:,} batches"),
-        ("tuple latency", f"p50 {p50}, p95 {p95}, p99 {p99}, max {longest}"),
+        ("tuple latency", f"p50 {p50}, p95 {p95}, p99 {p99}, max {highest}"),
     ]
     if playback.limit_s is not None:
         late, worst = _share(playback.late_ratio), _share(playback.late_ratio_worst_run)
         worst_run = f", {worst} in the worst run" if playback.late_ratio_worst_run else ""
         rows.append((f"rows above {format_duration(playback.limit_s)}", f"{late}{worst_run}"))
         if worst_run:
-            rows.append(("longest time above it", format_duration(playback.longest_late_s)))
+            longest = (
+                format_duration(playback.longest_late_s) if playback.longest_late_s else "none"
+            )
+            rows.append(("longest time above it", f"{longest} in the median run"))
     rows.append(("largest backlog", f"{playback.peak_backlog_rows:,.0f} rows"))
     rows += [
         (target.target, f"unavailable: {target.reason}")
@@ -167,13 +174,13 @@ def _timelines(playback: Playback) -> tuple[LineChart, ...]:
         "p99": [stretch.p99_s for stretch in stretches],
         "p50": [stretch.p50_s for stretch in stretches],
     }
-    rates = {"rate": [stretch.rate_per_s for stretch in stretches]}
+    arrivals = {"rate": [stretch.rate_per_s for stretch in stretches]}
     backlogs = {"backlog": [stretch.backlog_rows for stretch in stretches]}
     latency = "tuple latency by arrival time"
     return (
-        chart(latency, format_duration, values=latencies, limit_s=playback.limit_s),
-        chart("arrivals", format_rate, values=rates),
-        chart("backlog in rows", "{:,.0f}".format, values=backlogs),
+        chart(latency, durations, values=latencies, limit_s=playback.limit_s),
+        chart("arrivals", rates, values=arrivals),
+        chart("backlog in rows", counts, values=backlogs),
     )
 
 
@@ -186,10 +193,13 @@ def _stretches(playback: Playback) -> list[TraceStretch]:
     ]
 
 
-def _row(playback: Playback, stretch: TraceStretch) -> tuple[str, ...]:
+def _begins(playback: Playback, rows: Sequence[TraceStretch]) -> list[str]:
     first_s = playback.trace.times_s[0]
+    return in_one_unit([max(stretch.start_s - first_s, 0.0) for stretch in rows])
+
+
+def _cells(playback: Playback, stretch: TraceStretch) -> tuple[str, ...]:
     return (
-        format_duration(stretch.start_s - first_s) if stretch.start_s > first_s else "0",
         format_rate(stretch.rate_per_s),
         "-" if stretch.p50_s is None else format_duration(stretch.p50_s),
         "-" if stretch.p99_s is None else format_duration(stretch.p99_s),

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from headway.domain import StreamAnswer
 from headway.domain.live import PolicyComparison, PolicyOutcome
 from headway.domain.sheet import Kind, Section, Sheet
 from headway.formats.codec import data_of
+from headway.report.axes import Scale, counts, rates, shares
 from headway.report.charts import over_time
 from headway.report.playback import input_rate_fact
 from headway.report.wording import percent, setting_text
-from headway.units import counted, format_duration, format_rate
+from headway.units import counted, format_duration, listed
 
 _HEADING = ("policy", "", "node-hours", "late", "target", "windows kept", "changes", "reversals")
 
@@ -36,7 +37,7 @@ def policies_json(comparison: PolicyComparison) -> dict[str, object]:
 def headline(comparison: PolicyComparison) -> str:
     """Which policies meet the target, and what each needs, in a sentence."""
     meeting = [outcome.policy for outcome in comparison.outcomes if comparison.meets(outcome)]
-    verdict = f"met by {' and '.join(meeting) or 'no policy'}"
+    verdict = f"met by {listed(meeting) or 'no policy'}"
     limit, length = map(format_duration, (comparison.limit_s, comparison.trace.length_s))
     target = f"at most {percent(comparison.most_late_ratio)} of the rows above {limit}"
     node_hours = ", ".join(
@@ -58,7 +59,7 @@ def policies_sheet(comparison: PolicyComparison, plan: StreamAnswer | None = Non
     rows = tuple(
         (
             outcome.policy,
-            outcome.constant,
+            _constant_text(outcome),
             f"{comparison.node_hours(outcome):.3g}",
             percent(outcome.late_ratio) if outcome.late_ratio else "none",
             "met" if comparison.meets(outcome) else "missed",
@@ -105,20 +106,25 @@ def _timelines(comparison: PolicyComparison) -> Iterator[Section]:
             for at_s in middles_s
         ]
 
-    def timeline(
-        title: str, label: Callable[[float], str], line: str, values: Sequence[float | None]
-    ) -> Section:
+    def timeline(title: str, scale: Scale, line: str, values: Sequence[float | None]) -> Section:
         outages, lines = comparison.outages, {line: values}
         chart = over_time(
-            title, label, middles_s, lines, length_s=length_s, outages=outages, height=120
+            title, scale, middles_s, lines, length_s=length_s, outages=outages, height=120
         )
         return Section(title=title, charts=(chart,))
 
-    yield timeline("arrivals", format_rate, "rate", rates_per_s)
+    yield timeline("arrivals", rates, "rate", rates_per_s)
     for outcome in comparison.outcomes:
-        name = " ".join((outcome.policy, outcome.constant)).strip()
-        yield timeline(f"executors, {name}", "{:g}".format, "executors", executors(outcome))
-        yield timeline(f"late rows, {name}", percent, "late", outcome.stretch_late_ratio)
+        name = ", ".join(filter(None, (outcome.policy, _constant_text(outcome))))
+        yield timeline(f"executors with {name}", counts, "executors", executors(outcome))
+        yield timeline(f"late rows with {name}", shares, "late", outcome.stretch_late_ratio)
+
+
+def _constant_text(outcome: PolicyOutcome) -> str:
+    """What the user of a policy sets; static executors are counted."""
+    if outcome.policy == "static":
+        return counted(outcome.steps[0].executors, "executor")
+    return outcome.constant
 
 
 KINDS = {

@@ -9,7 +9,8 @@ from headway.domain import ApplicationProfile, JobProfile
 from headway.domain.sheet import Kind, Section, Sheet
 from headway.formats.codec import plain_data
 from headway.models.job.predict import predict
-from headway.report.charts import Axes, LineChart, place_percent
+from headway.report.axes import Axes, durations, place_percent
+from headway.report.charts import LineChart
 from headway.report.stream import latency_section
 from headway.report.stream_page import p99_section
 from headway.report.wording import (
@@ -147,7 +148,7 @@ def time_line(
     """The batches of a run: which of them the profile uses; starts count from the first."""
     step = -(-len(started_s) // _MOST_MARKS)
     starts_s, shown_s = started_s[::step], durations_s[::step]
-    axes = Axes.of(starts_s, shown_s, format_duration, format_duration)
+    axes = Axes.of(starts_s, shown_s, durations, durations)
     marks = []
     for start_s, duration_s, rows, used in zip(
         starts_s, shown_s, num_rows[::step], is_used[::step], strict=True

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from headway.turns.scheduling import PolicyFigures, QueryFigures, Verdict
 
 _HEAD = ("policy", "at once", "mean", "p99", "targets met", "cores busy")
+_RECOMMENDED = "* the recommended policy"
 _QUERY_HEAD = ("query", "window mean", "p99", "row mean", "p99", "target")
 
 
@@ -30,6 +31,7 @@ def schedule_sheet(verdict: Verdict) -> Sheet:
         sections=(
             Section(texts=tuple(_advice(verdict)), close=True),
             Section(head=_HEAD, rows=rows, right=(1, 2, 3, 4, 5)),
+            Section(texts=() if verdict.recommended is None else (_RECOMMENDED,), close=True),
             Section(texts=(f"Predicted for each query under {_name(shown)}:",)),
             Section(
                 head=_QUERY_HEAD, rows=tuple(map(_query_row, shown.queries)), right=(1, 2, 3, 4)

@@ -184,8 +184,11 @@ def _rate_cells(planned: PlannedRate, statistics: Sequence[str], has_cost: bool)
     )
 
 
-def frontier_sections(plan: StreamAnswer) -> tuple[Section, Section]:
-    """The max rate by number of nodes, and what the marks mean; empty if there is no such rate."""
+def frontier_sections(plan: StreamAnswer, *, on_page: bool = False) -> tuple[Section, Section]:
+    """The max rate by number of nodes, and what the marks mean; empty if there is no such rate.
+
+    On pages, rows are named instead of marked.
+    """
     if not any(point.sustainable_rate_per_s > 0.0 for point in plan.frontier):
         return Section(), Section()
     requested_rate_per_s = plan.arrivals.rate_per_s
@@ -213,7 +216,7 @@ def frontier_sections(plan: StreamAnswer) -> tuple[Section, Section]:
             marks=tuple(">" if is_plan else "" for _, is_plan in points),
             indent=0,
         ),
-        Section(texts=tuple(_legend(plan, points)), close=True),
+        Section(texts=tuple(_legend(plan, points, on_page=on_page)), close=True),
     )
 
 
@@ -228,12 +231,17 @@ def _is_extrapolated(point: FrontierPoint) -> bool:
     return point.sustainable_rate_per_s > 0 and not point.calibrated
 
 
-def _legend(plan: StreamAnswer, points: Iterable[tuple[FrontierPoint, bool]]) -> Iterator[str]:
+def _legend(
+    plan: StreamAnswer, points: Iterable[tuple[FrontierPoint, bool]], *, on_page: bool
+) -> Iterator[str]:
     if any(is_plan for _, is_plan in points):
         better_point, better_text = another_carries_more(plan), ""
         if better_point is not None:
-            better_text = f"; another with as many nodes sustains {rate_text(better_point)}"
-        yield f"> the planned configuration{better_text}"
+            better_text = f"with as many nodes sustains {rate_text(better_point)}"
+        if not on_page:
+            yield "> the planned configuration" + (better_text and f"; another {better_text}")
+        elif better_text:
+            yield f"Another configuration {better_text}."
     if any(_is_extrapolated(point) for point, _ in points):
         measured = "extrapolated: more than four times outside the profiled range"
         declared = "from declared costs: nothing was measured"
@@ -279,19 +287,19 @@ def writes_section(plan: StreamAnswer) -> Section:
         head=("", "per batch", "per hour"),
         rows=(("batches", "", _number(writes.batches_per_hour)), *shown),
         right=(1, 2),
-        texts=tuple(_about_writes(plan, writes)),
+        texts=tuple(_about_writes(writes)),
     )
 
 
-def _about_writes(plan: StreamAnswer, writes: PlannedWrites) -> Iterator[str]:
+def _about_writes(writes: PlannedWrites) -> Iterator[str]:
     if writes.store is None:
         yield (
             "Write requests are not priced, since the store of the checkpoint is not in the log: "
             "give --checkpoint-store."
         )
     elif writes.cost_per_hour is not None:
-        currency = "" if plan.node_type is None else plan.node_type.currency
-        by_month = format_money(writes.cost_per_hour * HOURS_PER_MONTH, currency=currency)
+        per_month = writes.cost_per_hour * HOURS_PER_MONTH
+        by_month = format_money(per_month, currency=writes.currency)
         yield f"Write requests cost {by_month} per month, at prices of {writes.prices_of}."
     if writes.kept_bytes:
         state = f"{size_text(writes.kept_bytes)} of state"

@@ -28,7 +28,7 @@ def stream_page_sheet(
     plan: StreamAnswer, comparisons: Sequence[Comparison] = (), evidence: Sequence[Section] = ()
 ) -> Sheet:
     """A plan with its charts, compared with measured runs, and with what only its profile shows."""
-    frontier, legend = frontier_sections(plan)
+    frontier, legend = frontier_sections(plan, on_page=True)
     return replace(
         answer_sheet(plan),
         key_figures=tuple(_key_figures(plan)),

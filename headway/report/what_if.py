@@ -14,6 +14,7 @@ from headway.domain import (
     LatencyDistribution,
     Metric,
     Prediction,
+    Promise,
     StreamAnswer,
     Target,
 )
@@ -35,12 +36,18 @@ SHARES = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """The question of the page: a configuration, a rate, a target, and the cost of a node."""
+    """The question of the page: a configuration, a rate, a target, and the cost of a node.
+
+    ``also`` are further targets, which the page does not look at, ``is_met`` whether the
+    configuration meets all of them; without a ``profile_file`` the page has no commands.
+    """
 
     prediction: Prediction
     target: Target
     nodes: int
     highest_rate_per_s: float
+    also: tuple[Promise, ...] = ()
+    is_met: bool = True
     cost_per_node_hour: float | None = None
     profile_file: str = "job.profile.yaml"
 
@@ -54,6 +61,8 @@ class Question:
             target=plan.target,
             nodes=plan.nodes,
             highest_rate_per_s=max(rates_per_s, default=0.0),
+            also=plan.also,
+            is_met=plan.feasible,
             cost_per_node_hour=None if cost is None else cost / plan.nodes,
             profile_file=profile_file,
         )

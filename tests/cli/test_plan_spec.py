@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
 
 from headway.cli.main import run
+from tests.seeds import few_settings
 
 ROOT = Path(__file__).parents[2]
 ORDERS = str(ROOT / "configs" / "orders.yaml")
 NIGHTLY = str(ROOT / "configs" / "nightly-totals.yaml")
+BATCH_PROFILE = str(ROOT / "examples" / "nightly-totals.profile.yaml")
+BACKLOG = str(ROOT / "examples" / "nightly-backlog.profile.yaml")
+PIPELINE = str(ROOT / "examples" / "pipelines" / "word-count.yaml")
 DEADLINE = ("--target", "deadline <= 10m")
 
 
@@ -38,6 +43,31 @@ def test_options_count_instead_of_what_the_file_says(capsys: pytest.CaptureFixtu
 def test_declared_figures_are_never_called_calibrated(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["plan", str(ROOT / "configs" / "clicks-declared.yaml"), "--strict"]) == 5
     assert "Based on declared costs: nothing was measured." in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("words", "job", "profile"),
+    [
+        ([ORDERS], "orders", "examples/word-count.profile.yaml"),
+        ([str(ROOT / "configs" / "clicks-declared.yaml")], "clicks", ""),
+        ([NIGHTLY], "nightly-totals", ""),
+        ([BATCH_PROFILE, "--target", "deadline <= 10m"], "nightly-totals", ""),
+        ([BACKLOG, "--target", "deadline <= 10m"], "headway totals", ""),
+        ([PIPELINE, "--target", "p99 <= 5s"], "word-count", ""),
+    ],
+)
+def test_a_page_names_the_job_and_has_a_command_that_runs(
+    words: list[str], job: str, profile: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    few_settings(monkeypatch)
+    assert run(["plan", *words, "-o", str(tmp_path / "plan.html")]) == 0
+    page = (tmp_path / "plan.html").read_text(encoding="utf-8")
+    assert f"<title>{job}: " in page
+    assert re.search(rf'<div class="soft">Headway plan[^·]* · {job} · ', page)
+    assert f"<dt>from</dt><dd>{words[0]}</dd>" in page
+    commands = re.findall(r'"command":"headway predict (\S+) ', page)
+    assert [Path(file).resolve() for file in commands] == ([ROOT / profile] if profile else [])
+    assert ('id="w-same"' in page) is bool(profile)
 
 
 @pytest.mark.parametrize(

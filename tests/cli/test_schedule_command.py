@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -45,6 +46,7 @@ def test_the_answer_first_then_each_policy(
     assert out.startswith("Taking turns pays: policy promise")
     for name in ("Spark as it is", "Spark, as fast as possible", "stagger", "fcfs", "economy"):
         assert f"\n{name}" in out
+    assert re.search(r"\npromise \* .*\n(.*\n)*\* the recommended policy\n", out)
     assert max(map(len, out.splitlines())) <= 100
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,7 @@ from headway.api.simulate import parse_policy, simulate_policies
 from headway.cli.main import run
 from headway.errors import InputError
 from headway.formats.profile_file import dump_profile
+from headway.report.policies import headline
 from tests.cli.conftest import printed
 from tests.planner.live_cases import waves_profile
 
@@ -56,6 +59,7 @@ def test_policies_stand_side_by_side(
     drawn = page.read_text(encoding="utf-8")
     assert drawn.startswith("<!doctype html>")
     assert drawn.count("<polyline") >= 7
+    assert "<title>plan.json: " in drawn
     assert "met by no policy" in text
     assert run([*arguments(files), "--executors", "1..12", "--json"]) == 3
     found: dict[str, Any] = json.loads(capsys.readouterr().out)
@@ -74,6 +78,8 @@ def test_the_same_by_the_api(files: dict[str, str]) -> None:
     )  # fmt: skip
     assert [one.constant for one in found.outcomes] == ["9 executors", "factor 1.2"]
     assert found.outcomes[0].late_ratio > 0.0
+    met = [replace(outcome, late_ratio=0.0) for outcome in (found.outcomes * 2)[:3]]
+    assert ": met by static, ds2 and static; " in headline(replace(found, outcomes=tuple(met)))
 
 
 @pytest.mark.parametrize(
@@ -129,7 +135,11 @@ def test_a_trace_that_is_too_heavy_is_said_first_and_exits_with_3(
 def test_policies_that_all_miss_the_target_exit_with_3(
     files: dict[str, str], capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    assert run([*arguments(files, "static:1"), "--executors", "1..1"]) == 3
+    page = tmp_path / "policies.html"
+    assert run([*arguments(files, "static:1"), "--executors", "1..1", "-o", str(page)]) == 3
     text = capsys.readouterr().out
+    assert re.search(r"static +1 executor ", text)
+    for title in ("Executors with static, 1 executor", "Late rows with static, 1 executor"):
+        assert f"{title}</h2>" in page.read_text(encoding="utf-8")
     assert ": met by no policy; node-hours over 40 min: static " in " ".join(text.split())
     assert "missed" in text

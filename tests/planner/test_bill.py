@@ -65,6 +65,14 @@ def test_requests_follow_files_batches_and_the_price() -> None:
     assert plan.to_dict()["cost_per_hour"] == pytest.approx(plan.nodes * 0.2)
 
 
+def test_requests_have_the_currency_of_their_price() -> None:
+    plan = planned(node_types=(), trigger="1s", partitions=8, checkpoint_store="s3")
+    by_month = f"{COST_PER_HOUR * HOURS_PER_MONTH:,.0f} USD per month"
+    assert f"write requests to s3 {by_month}; nodes not priced" in as_text(plan)
+    assert f"Write requests cost {by_month}, at prices of" in sheet_text(stream_sheet(plan))
+    assert plan.to_dict()["writes"]["currency"] == "USD"
+
+
 @pytest.mark.parametrize(
     ("store", "requests"), [("s3", 12), ("gcs", 2), ("adls", 4), ("hdfs", 1), ("disk", 1)]
 )

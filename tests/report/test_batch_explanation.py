@@ -18,7 +18,10 @@ from headway.domain import BatchAnswer
 from headway.formats.as_json import json_text, plan_json
 from headway.planner.kinds.batch_run_time import expected_run_time_s
 from headway.report.assumptions import batch_assumptions_of
+from headway.report.deadline import deadline_sheet
 from headway.report.equations import equations
+from headway.report.page import sheet_page
+from headway.report.sheet_text import sheet_text
 from headway.units import format_duration
 from headway.words import all_words
 from tests.factories import load_application_profile
@@ -100,6 +103,23 @@ def test_what_is_said_of_the_optimum_holds(name: str) -> None:
     assert none == (not plan.feasible)
     if plan.feasible and plan.nodes > 1:
         assert others == any(one.planned_s <= limit_s for one in fewer)
+
+
+def test_a_table_without_prices_has_no_costs_and_a_page_no_marks() -> None:
+    plan = planned("too short")
+    sheet = deadline_sheet(plan)
+    (table,) = (section for section in sheet.sections if section.title == "run time by nodes")
+    assert table.head == ("nodes", "expected", "up to ", "deadline")
+    assert "~ the nearest plan" in sheet_text(sheet)
+    assert "~ the nearest plan" not in sheet_page(sheet)
+    assert "~ the nearest plan" in explained(plan)
+    priced = replace(plan, run=replace(plan.run, cost_per_run=1.25))
+    (table,) = (
+        section
+        for section in deadline_sheet(priced).sections
+        if section.title == "run time by nodes"
+    )
+    assert {row[-1] for row in table.rows} >= {"1.25"}
 
 
 def test_equations_that_are_named_exist() -> None:

@@ -262,6 +262,13 @@ def test_an_interval_without_upper_end_reaches_the_edge() -> None:
     assert "2.00 s or more" in chart["rows"][-1]["tooltip"]
 
 
+def test_the_axis_of_runs_is_named_by_what_they_compare() -> None:
+    predicted = a_prediction().tuple_latency
+    assert predicted is not None
+    (chart,) = dot_charts([compared("run-1", predicted, MEASURED)], "tuple latency")
+    assert (chart["label"], chart["x_title"]) == ("run-1", "tuple latency")
+
+
 def test_importing_the_room_imports_nothing_heavy() -> None:
     code = (
         "import sys, headway.report.stream, headway.report.stream_page, headway.formats.as_json\n"

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import cache
+from itertools import combinations
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
@@ -21,7 +22,7 @@ from headway.api.results import figures_of
 from headway.api.seen_runs import seen_runs
 from headway.api.simulate import simulate
 from headway.cli.main import cli
-from headway.domain import JobProfile, StreamAnswer
+from headway.domain import CatchUp, JobProfile, StreamAnswer, Target
 from headway.errors import InputError
 from headway.formats.as_json import json_text, plan_json
 from headway.formats.profile_file import load_profile, save_profile
@@ -29,7 +30,8 @@ from headway.report.glossary import DEFINITIONS, explained
 from headway.units import format_duration
 from tests.ci.conftest import SPEC
 from tests.cli.test_options import FLEET
-from tests.factories import a_profile
+from tests.factories import a_profile, an_infeasible_plan
+from tests.report.test_html import a_large_plan
 from tests.seeds import few_settings, first_of
 
 if TYPE_CHECKING:
@@ -73,6 +75,11 @@ def a_hostile_profile(folder: Path) -> Path:
     )
     save_profile(hostile, folder / "hostile.profile.yaml")
     return folder / "hostile.profile.yaml"
+
+
+def a_profile_file(folder: Path) -> Path:
+    save_profile(a_profile(), folder / "orders.profile.yaml")
+    return folder / "orders.profile.yaml"
 
 
 def a_small_fleet(folder: Path) -> Path:
@@ -265,6 +272,122 @@ def test_what_lies_outside_is_not_computed(page: Page, tmp_path: Path) -> None:
         moved(page, name, stop)
         assert page.locator("#w-verdict").inner_text().startswith("not computed")
         assert page.locator("#w-p99").inner_text() == "-"
+
+
+def drawn(page: Page) -> tuple[str, list[str], list[str], str]:
+    """Of the chart over the rates: caption, legend, vertical ticks, and the points of its line."""
+    figure = page.locator("figure", has=page.locator("#rate-chart"))
+    return (
+        page.locator("#rate-chart-caption").text_content() or "",
+        [text.strip() for text in figure.locator(".legend li").all_text_contents()],
+        page.locator("#rate-chart-labels text").all_text_contents(),
+        page.locator("#rate-chart polyline").first.get_attribute("points") or "",
+    )
+
+
+def test_the_chart_is_drawn_by_the_script_as_by_the_page(
+    page: Page, browser: Browser, tmp_path: Path
+) -> None:
+    shown(page, tmp_path, plan_text())
+    without_script = browser.new_page(java_script_enabled=False)
+    without_script.set_content(plan_text())
+    caption, legend, ticks, points = drawn(without_script)
+    without_script.close()
+    assert drawn(page)[:3] == (caption, legend, ticks)
+    assert drawn(page)[3].count(",") == points.count(",")
+    assert caption.startswith("1 executor x 2 cores, 8 shuffle partitions, trigger every 1 s")
+    assert legend[-2:] == ["target, p99 <= 2.00 s", "24k/s"]
+
+
+def test_the_chart_says_what_it_shows_of_the_sliders(page: Page, tmp_path: Path) -> None:
+    shown(page, tmp_path, plan_text())
+    moved(page, "nodes", 3)
+    moved(page, "trigger", 5)
+    moved(page, "rate", 4)
+    caption, legend, ticks, points = drawn(page)
+    assert caption.startswith("3 executors x 2 cores, 8 shuffle partitions, trigger every 10 s, ")
+    assert legend[-1] == page.locator("#w-rate-text").inner_text() != "24k/s"
+    assert points.count(",") > 5
+    assert ticks[-1] == "15 s"
+    moved(page, "target", 0)
+    assert drawn(page)[1][-2] == "target, p99 <= 200 ms"
+    moved(page, "trigger", 2)
+    moved(page, "nodes", 1)
+    assert drawn(page)[2][-1].endswith(" s")
+    row_end = drawn(page)[0].rpartition("; ")[2]
+    assert row_end in (
+        "the line goes on above the chart.",
+        "the line ends where no latency can be quoted.",
+    )
+
+
+def test_the_box_of_the_command_is_hidden_where_nothing_is_computed(
+    page: Page, tmp_path: Path
+) -> None:
+    shown(page, tmp_path, plan_text())
+    assert page.locator("#w-same").is_visible()
+    moved(page, "rate", 0)
+    assert not page.locator("#w-same").is_visible()
+    moved(page, "rate", 5)
+    assert page.locator("#w-same").is_visible()
+
+
+def test_the_figures_of_the_what_if_are_those_of_its_command(page: Page, tmp_path: Path) -> None:
+    shown(page, tmp_path, plan_text())
+    for nodes in (1, 2, 3, 4):
+        moved(page, "nodes", nodes)
+        command = page.locator("#w-command").inner_text().split()
+        said = " ".join(of_cli(*command[1:]).split())
+        assert f"stable up to {page.locator('#w-stable').inner_text()}" in said
+
+
+def test_labels_of_the_frontier_do_not_overlap_on_a_phone(page: Page, tmp_path: Path) -> None:
+    plan = a_large_plan()
+    points = (replace(point, cost_per_hour=8.0 * point.nodes) for point in plan.frontier)
+    shown(page, tmp_path, report(replace(plan, frontier=tuple(points))))
+    page.set_viewport_size({"width": 375, "height": 900})
+    labels = page.locator("figure .plot").first.locator("svg text:visible").all()
+    boxes = [box for label in labels if (box := label.bounding_box())]
+    assert len(boxes) > 12
+    for first, second in combinations(boxes, 2):
+        apart_x = max(first["x"], second["x"]) - min(
+            first["x"] + first["width"], second["x"] + second["width"]
+        )
+        apart_y = max(first["y"], second["y"]) - min(
+            first["y"] + first["height"], second["y"] + second["height"]
+        )
+        assert max(apart_x, apart_y) > -2.0, (first, second)
+    assert page.locator(".x-title").inner_text() == "nodes (in steps, not to scale)"
+    page.set_viewport_size({"width": 1440, "height": 900})
+    assert "cost per month" in page.locator(".x-title").inner_text()
+
+
+def test_a_latency_without_upper_end_is_named_in_words(page: Page, tmp_path: Path) -> None:
+    shown(page, tmp_path, plan_text())
+    page.set_viewport_size({"width": 375, "height": 900})
+    for stop in range(int(page.locator("#w-rate").get_attribute("max") or 0)):
+        moved(page, "rate", stop)
+        if "upper bound" in page.locator("#w-verdict").inner_text():
+            break
+    verdict = page.locator("#w-verdict").inner_text()
+    assert verdict.startswith("✗ missed: p99 without an upper bound, limit 2.00 s")
+    assert page.locator("#w-high").inner_text() == "no upper bound"
+
+
+def test_a_plan_with_several_targets_says_which_of_them_it_looks_at(
+    page: Page, tmp_path: Path
+) -> None:
+    plan = replace(
+        an_infeasible_plan(),
+        target=Target.parse("p99 <= 3s"),
+        also=(CatchUp.parse("catch_up <= 15m after 30m"),),
+    )
+    shown(page, tmp_path, small_report(plan, profile=a_profile_file(tmp_path)))
+    only = "Only p99 <= 3.00 s is looked at here; catch_up <= 15 min after 30 min is not."
+    assert page.get_by_text(only).count() == 2
+    assert page.locator("#w-verdict").inner_text().endswith("the other targets are not looked at")
+    assert page.locator("td.is-here.yes").count() == 0
+    assert page.locator("td.yes").count() > 0
 
 
 def test_a_looser_target_is_met_and_a_tighter_one_missed(page: Page, tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
 
@@ -23,6 +24,7 @@ from headway.domain import (
 from headway.formats.as_json import json_text
 from headway.planner.playback import simulate_plan
 from headway.planner.space import SearchSpace
+from headway.report.axes import axis, counts
 from headway.report.page import sheet_page
 from headway.report.playback import playback_sheet
 from headway.report.sheet_text import sheet_text
@@ -130,6 +132,37 @@ def test_a_backlog_that_still_grows_misses_whatever_was_read() -> None:
     unjudged = replace(playback, targets=())
     assert unjudged.feasible is None
     assert "p99 of the tuple latency" in playback_text(simulated()[0], unjudged)
+
+
+def labels(ticks: Sequence[tuple[float, str]]) -> list[str]:
+    return [label for _, label in ticks]
+
+
+def test_ticks_are_round_and_in_one_unit() -> None:
+    planned, playback = heavy()
+    latency, arrivals, _ = (
+        section.charts[0] for section in playback_sheet(playback, planned).sections[:3]
+    )
+    assert labels(latency.axes.x_ticks) == ["0", *(f"{5 * count} min" for count in range(1, 7))]
+    assert {label.partition(" ")[2] for label in labels(latency.axes.ticks)[1:]} == {"min"}
+    assert labels(arrivals.axes.ticks)[1:3] == ["1M/s", "2M/s"]
+    (table,) = (part for part in playback_sheet(playback).sections if part.title == "over time")
+    assert [row[0] for row in table.rows[:3]] == ["0", "1.2 min", "2.5 min"]
+    assert {row[0].partition(" ")[2] for row in table.rows[1:]} == {"min"}
+
+
+def test_executors_have_whole_ticks() -> None:
+    ticks, _ = axis([0.0, 1.0], counts)
+    assert labels(ticks) == ["0", "1"]
+    ticks, _ = axis([0.0, 12.0], counts)
+    assert labels(ticks) == ["0", "5", "10"]
+
+
+@pytest.mark.parametrize(("longest_s", "text"), [(0.0, "none"), (4.0, "4.00 s")])
+def test_the_longest_late_time_says_of_which_run_it_is(longest_s: float, text: str) -> None:
+    planned, playback = light()
+    playback = replace(playback, max_s=2.2, late_ratio_worst_run=0.001, longest_late_s=longest_s)
+    assert f"longest time above it  {text} in the median run" in playback_text(planned, playback)
 
 
 def test_the_data_is_json() -> None:

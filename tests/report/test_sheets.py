@@ -88,6 +88,13 @@ def test_what_is_for_pages_is_not_in_the_text() -> None:
     assert "orders" in sheet_page(sheet)
 
 
+def test_what_marks_mean_is_not_on_pages_which_name_the_marked_rows() -> None:
+    legend = Section(texts=("> the planned one",), only_in_text=True)
+    sheet = Sheet(about="A plan", headline="2 nodes", sections=(legend,))
+    assert "the planned one" in sheet_text(sheet)
+    assert "the planned one" not in sheet_page(sheet)
+
+
 @pytest.mark.parametrize(
     ("section", "why"),
     [

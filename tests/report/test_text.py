@@ -23,8 +23,10 @@ from headway.domain import (
     Target,
 )
 from headway.report.columns import aligned
+from headway.report.page import sheet_page
 from headway.report.sheet_text import sheet_text
 from headway.report.stream import stream_sheet
+from headway.report.stream_page import stream_page_sheet
 from tests.factories import a_configuration, a_plan, a_prediction, a_profile, about_stage
 from tests.factories import an_infeasible_plan as nearest_plan
 
@@ -241,6 +243,9 @@ def test_the_marked_row_is_of_the_plan_itself_and_another_that_carries_more_is_r
     assert (
         "max rate within target 60k/s in this configuration; 80k/s in another with 2 nodes" in said
     )
+    page = sheet_page(stream_page_sheet(a_plan_that_another_exceeds()))
+    assert "the planned configuration" not in page
+    assert "Another configuration with as many nodes sustains 80k/s." in page
 
 
 def test_a_number_that_the_reason_holds_is_not_repeated() -> None:

@@ -96,9 +96,10 @@ def why_infeasible(
         yield over_budget
         return
     elif floor_s <= target.limit_s:
+        together = "both" if len(question.promises) == 2 else "all of"
         yield (
-            f"no configuration of up to {counted(nodes, 'node')} meets both {target} and "
-            f"{targets_text(question.also)}"
+            f"no configuration of up to {counted(nodes, 'node')} meets {together} "
+            f"{targets_text(question.promises)}"
         )
         broken = broken_promise(nearest)
         if broken is not None:
