@@ -17,6 +17,7 @@ from headway.api.arguments import (
     node_types_of,
     promises_from,
     require_room_for_tasks,
+    require_startable_tasks,
     store_price_of,
     target_of_profile,
 )
@@ -291,7 +292,10 @@ def _expected_target(job: Any) -> str:
 
 def plan_job(kind: JobKind, job: Any, options: Mapping[str, Any]) -> Any:
     """Plan a job of a known kind; errors are those of `plan`."""
-    return _PLANNERS[kind](job, question_for(kind, PlanQuestion, options))
+    question = question_for(kind, PlanQuestion, options)
+    if kind is not JobKind.PIPELINE:
+        require_startable_tasks(job, question.task_cpus)
+    return _PLANNERS[kind](job, question)
 
 
 def plan_query(job: JobProfile, question: PlanQuestion) -> StreamAnswer:
