@@ -175,8 +175,7 @@ def predict_query(job: JobProfile, question: PredictQuestion) -> Prediction:
     from headway.models.job.restart import restart_at
     from headway.planner.tasks import why_no_room
 
-    if question.source_partitions is not None:
-        job = at_source_partitions(job, question.source_partitions)
+    job = at_source_partitions(job, question.source_partitions)
     configuration = configuration_of(job.baseline, question)
     if question.max_offsets is not None:
         configuration = replace(configuration, max_offsets_per_trigger=question.max_offsets)
@@ -191,6 +190,7 @@ def predict_query(job: JobProfile, question: PredictQuestion) -> Prediction:
     prediction = with_changes(
         prediction,
         findings=(*waits, *prediction.findings),
+        source_partitions=question.source_partitions,
         restart=restart_at(replace(job, arrivals=arrivals), configuration)
         if prediction.stable
         else None,
@@ -227,14 +227,15 @@ def _held_back(
         yield Finding(code=FindingCode.TRIGGERS_WAIT, numbers=numbers | {"trigger_s": trigger_s})
 
 
-def at_source_partitions(job: JobProfile, source_partitions: int) -> JobProfile:
-    """The job with its source read by a given number of tasks.
+def at_source_partitions(job: JobProfile, source_partitions: int | None) -> JobProfile:
+    """The job with its source read by a given number of tasks; None leaves them as profiled.
 
     A job is refused if no stage of it has a task for each part of its source.
     """
     from headway.planner.tasks import with_source_partitions
 
-    if not any(stage.reads_source for stage in job.stages):
+    is_stated = source_partitions is not None
+    if is_stated and not any(stage.reads_source for stage in job.stages):
         raise InputError(
             f"{argument('source_partitions')} {source_partitions}: no stage of the profile reads "
             "the source of the stream, so they decide nothing; leave it out"

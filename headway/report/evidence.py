@@ -14,6 +14,7 @@ from markupsafe import Markup
 from headway.domain import JobProfile, Metric, Prediction
 from headway.domain.sheet import Section
 from headway.models.job.predict import predict
+from headway.planner.tasks import with_source_partitions
 from headway.report.charts import Axes, Chart, LineChart, place_percent
 from headway.report.what_if import SHARES, Grid, Question, grid_of, is_over, shares_of, upper_s
 from headway.report.wording import percent, setting_text, trigger_text
@@ -33,8 +34,10 @@ def evidence_of(
     profile: JobProfile, question: Question, *, tell: Callable[[str, float], None] = lambda *_: None
 ) -> tuple[Section, ...]:
     """The charts for a configuration of a profiled job; takes seconds, reported to ``tell``."""
+    source_partitions = question.prediction.source_partitions
+    profile = with_source_partitions(profile, source_partitions)
     grid = grid_of(profile, question, tell)
-    setting = setting_text(grid.base)
+    setting = setting_text(grid.base, source_partitions)
     maps = (_trigger_map(question, grid), _partitions_map(question, profile))
     shares = tuple(
         _share_chart(question, name, latencies_s)
@@ -132,6 +135,8 @@ def _panel(question: Question, grid: Grid, profiled_task_cpus: float) -> Chart:
     )
     if base.task_cpus != profiled_task_cpus:
         command += f" --task-cpus {base.task_cpus}"
+    if question.prediction.source_partitions is not None:
+        command += f" --source-partitions {question.prediction.source_partitions}"
     data = {
         "rates": grid.rates_per_s,
         "nodes": grid.nodes,
