@@ -23,5 +23,7 @@ MOST_RATIO = 1e6
 """A core a million times as fast, a spread a million times the mean."""
 LONGEST_S = 10 * 365 * 86_400.0
 """Of a duration: ten years."""
+SHORTEST_TRIGGER_S = 1e-3
+"""Of a trigger interval that is not 0: Spark drops what is less than a millisecond."""
 LONGEST_SUM_S = 1e12
 """Of the times of many tasks together."""

@@ -73,10 +73,11 @@ def parse_duration_s(text: str) -> float:
     return float(f"{total_s:.12g}")
 
 
-def parse_rate_per_s(text: str) -> float:
+def parse_rate_per_s(text: str, *, may_be_zero: bool = False) -> float:
     """Records per second of a rate such as ``50k/s``, ``1.2M/min``, ``800``.
 
-    Raises InputError if the text is not a rate, or the rate is not positive or too large.
+    Raises InputError if the text is not a rate, or the rate is negative, zero unless it
+    ``may_be_zero``, or too large.
 
     >>> parse_rate_per_s("50k/s")
     50000.0
@@ -90,8 +91,9 @@ def parse_rate_per_s(text: str) -> float:
     if match is None or unit_s is None:
         raise _not_a_rate(text)
     rate_per_s = float(match["number"]) * _COUNT[match["scale"].lower()] / unit_s
-    if not 0 < rate_per_s <= LARGEST_NUMBER:
-        raise _not_a("rate", text, "a positive number of records per second, e.g. 50k/s")
+    if not 0 <= rate_per_s <= LARGEST_NUMBER or (rate_per_s == 0 and not may_be_zero):
+        number = "0 or more" if may_be_zero else "a positive number of"
+        raise _not_a("rate", text, f"{number} records per second, e.g. 50k/s")
     return rate_per_s
 
 

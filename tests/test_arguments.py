@@ -6,6 +6,7 @@ import ast
 import inspect
 import re
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from headway.cli.main import run
 from headway.domain import RateTrace
 from headway.domain.ordered import KeyCounts
 from headway.errors import HeadwayError, InputError
+from headway.formats.profile_file import load_any_profile
 from tests.factories import a_profile
 from tests.planner.jobs import SLIDING, windowed
 from tests.planner.test_dstreams import FITTED, profiled
@@ -101,6 +103,49 @@ def test_a_zero_is_not_the_same_as_nothing_given() -> None:
     for name in ("partitions", "trigger", "source_partitions"):
         with pytest.raises(InputError, match=f"{name}: not with a deadline"):
             headway.plan(BATCH, target="deadline <= 60s", **{name: 0})  # type: ignore[call-overload]
+
+
+@pytest.mark.parametrize("name", [name for name in CALLS if "simulation" not in name])
+def test_a_trigger_of_less_than_a_millisecond_is_refused(name: str) -> None:
+    """Spark drops what is less, so that the query would run as fast as possible."""
+    call, make_profile, arguments = CALLS[name]
+    if name == "plan of a batch job":
+        pytest.skip("it has no trigger")
+    with pytest.raises(InputError, match="trigger is 400 us; expected 0, or at least 1 ms"):
+        call(make_profile(), **arguments, trigger="400us")
+
+
+def test_triggers_of_a_policy_are_a_millisecond_or_more() -> None:
+    call, make_profile, arguments = CALLS["simulation of policies"]
+    with pytest.raises(InputError, match="triggers is 400 us; expected at least 1 ms"):
+        call(make_profile(), **arguments, triggers=["400us"])
+
+
+@pytest.mark.parametrize("name", [name for name in CALLS if "simulation" not in name])
+def test_a_fraction_of_a_core_needs_spark_4_3(name: str) -> None:
+    call, make_profile, arguments = CALLS[name]
+    job = make_profile()
+    if isinstance(job, Path):
+        job = load_any_profile(job)
+    of_4_2 = replace(job.application, spark_version="4.2.1")
+    field = (
+        {"applications": (of_4_2,)}
+        if isinstance(job, headway.JobProfile)
+        else {"application": of_4_2}
+    )
+    with pytest.raises(InputError, match=r"task_cpus 0\.5: Spark 4\.2\.1 does not start"):
+        call(replace(job, **field), **arguments, task_cpus=0.5)
+
+
+@pytest.mark.parametrize("version", ["4.3.0", "5.0.0", "unknown"])
+def test_a_fraction_of_a_core_is_planned_where_spark_may_read_it(version: str) -> None:
+    application = replace(a_profile().application, spark_version=version)
+    job = a_profile(applications=(application,))
+    plan = headway.plan(job, rate=2000.0, target="p99 <= 3s", task_cpus=0.5)
+    assert plan.spark_conf["spark.task.cpus"] == "0.5"
+    headway.emit(plan, "spark-submit", submission={"spark_version": "4.3.1"})
+    with pytest.raises(InputError, match=r"spark\.task\.cpus 0\.5: Spark 4\.0\.1 does not start"):
+        headway.emit(plan, "spark-submit", submission={"spark_version": "4.0.1"})
 
 
 def test_a_heap_below_what_spark_starts_with_is_refused_for_every_kind() -> None:

@@ -21,13 +21,15 @@ from headway.domain import (
     Target,
 )
 from headway.domain.argument import JobKind
-from headway.domain.argument_values import PROMISES, RATE, Duration
+from headway.domain.argument_values import PROMISES, RATE, TRIGGER_ABOVE_ZERO
+from headway.domain.configuration import FIRST_WITH_FRACTIONS
+from headway.domain.profile import has_fractions_of_cores
 from headway.errors import InputError, RefusedArgumentError, argument
 from headway.formats.profile_file import load_any_profile, load_profile
 from headway.units import counted, format_duration, format_rate
 
 if TYPE_CHECKING:
-    from headway.domain import ApplicationProfile
+    from headway.domain import ApplicationProfile, Job
     from headway.domain.ordered import KeyCounts
     from headway.domain.query_questions import OrderedQuestion
     from headway.domain.question import PlanQuestion, SettingQuestion
@@ -41,6 +43,25 @@ def require_room_for_tasks(cores: int, task_cpus: float) -> None:
         raise InputError(
             f"an executor of {counted(cores, 'core')} has no room for a task of {task_cpus:g} "
             f"(spark.task.cpus); give more {argument('cores')} or fewer {argument('task_cpus')}"
+        )
+
+
+def require_startable_tasks(job: Job, task_cpus: float | None) -> None:
+    """Refuse a stated fraction of a core if the profiled version of Spark does not start with it.
+
+    ``task_cpus`` is what a question states, None if it is as profiled.
+    """
+    if task_cpus is not None:
+        require_fractions_of_cores(job.application.spark_version, argument("task_cpus"), task_cpus)
+
+
+def require_fractions_of_cores(spark_version: str, name: str, task_cpus: float) -> None:
+    """Refuse cores per task, called ``name``, with which a version of Spark does not start."""
+    if task_cpus % 1 and not has_fractions_of_cores(spark_version):
+        first = ".".join(map(str, FIRST_WITH_FRACTIONS))
+        raise InputError(
+            f"{name} {task_cpus:g}: Spark {spark_version} does not start with a fraction of a core "
+            f"per task; expected a whole number, or Spark {first} or later"
         )
 
 
@@ -97,7 +118,7 @@ def positive_trigger_s(question: SettingQuestion) -> float | None:
     An interval of 0 is refused.
     """
     trigger_s = question.trigger_s
-    return None if trigger_s is None else Duration().read(trigger_s, "trigger")
+    return None if trigger_s is None else TRIGGER_ABOVE_ZERO.read(trigger_s, "trigger")
 
 
 def deadline_in(target: object) -> Deadline | None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from headway.api.arguments import require_fractions_of_cores
 from headway.api.specs import plan_spec, submission_fields
 from headway.domain import Answer
 from headway.emitters import ALL_FORMATS
@@ -17,7 +18,8 @@ from headway.emitters.wording import header_lines, query_option_lines, reasons
 from headway.errors import InputError
 from headway.formats.from_json import load_any_plan, parse_any_plan
 from headway.formats.own_files import read_text
-from headway.sparkconf import parse_properties, property_lines
+from headway.sparkconf import parse_properties, property_lines, task_cpus_of
+from headway.sparkconf.conflicts import TASK_CPUS_KEY
 from headway.units import counted
 from headway.version import __version__
 
@@ -131,6 +133,10 @@ def plan_and_submission(
         plan, fields = planned.plan, submission_fields(planned)
     else:
         plan = load_any_plan(source)
+    stated_version = {**fields, **(names or {})}.get("spark_version")
+    if stated_version is not None:
+        task_cpus = task_cpus_of(plan.spark_conf)
+        require_fractions_of_cores(stated_version, TASK_CPUS_KEY, task_cpus)
     # For a version that no format is written for the usual one stands in.
     if plan.spark_version is not None and writes_for(plan.spark_version):
         fields.setdefault("spark_version", plan.spark_version)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Unpack
 
-from headway.api.arguments import arrivals_from, job_from, key_counts
+from headway.api.arguments import arrivals_from, job_from, key_counts, require_startable_tasks
 from headway.api.predict import RunOptions, configuration_of
 from headway.domain import JobProfile
 from headway.domain.argument import read_question, takes
@@ -55,6 +55,7 @@ def ordered_plan(
         raise InputError(
             f"{argument('keys')} is missing; expected a file that says how often each key occurs"
         )
+    require_startable_tasks(job, question.task_cpus)
     return plan_ordered(
         job,
         configuration_of(job.baseline, question),

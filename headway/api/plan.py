@@ -17,6 +17,7 @@ from headway.api.arguments import (
     node_types_of,
     promises_from,
     require_room_for_tasks,
+    require_startable_tasks,
     store_price_of,
     target_of_profile,
 )
@@ -291,13 +292,17 @@ def _expected_target(job: Any) -> str:
 
 def plan_job(kind: JobKind, job: Any, options: Mapping[str, Any]) -> Any:
     """Plan a job of a known kind; errors are those of `plan`."""
-    return _PLANNERS[kind](job, question_for(kind, PlanQuestion, options))
+    question = question_for(kind, PlanQuestion, options)
+    if kind is not JobKind.PIPELINE:
+        require_startable_tasks(job, question.task_cpus)
+    return _PLANNERS[kind](job, question)
 
 
 def plan_query(job: JobProfile, question: PlanQuestion) -> StreamAnswer:
     """Plan a streaming query in micro-batches."""
     from headway.planner.question import Question
     from headway.planner.search import plan as search
+    from headway.planner.source_partitions import with_stated_partitions
     from headway.planner.space import SearchSpace
 
     arrivals = arrivals_from(job, question.rate_per_s)
@@ -306,8 +311,7 @@ def plan_query(job: JobProfile, question: PlanQuestion) -> StreamAnswer:
     task_cpus = question.task_cpus or job.baseline.task_cpus
     require_room_for_tasks(cores, task_cpus)
     node_types = node_types_of(question)
-    if question.source_partitions is not None:
-        job = at_source_partitions(job, question.source_partitions)
+    as_profiled, job = job, at_source_partitions(job, question.source_partitions)
     counts = key_counts(question)
     if counts is not None:
         from headway.planner.kinds.ordered import with_known_keys
@@ -362,6 +366,7 @@ def plan_query(job: JobProfile, question: PlanQuestion) -> StreamAnswer:
         at_other_rates=at_other_rates,
         rate_ratios=RATES_SHOWN.value if question.rate_per_s is None else (),
     )
+    answer = with_stated_partitions(answer, as_profiled, question.source_partitions)
     return with_changes(
         answer,
         prediction=with_next_run(answer.prediction, job, first),

@@ -7,7 +7,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack, cast, overload
 
-from headway.api.arguments import any_job, arrivals_from, job_from, require_room_for_tasks
+from headway.api.arguments import (
+    any_job,
+    arrivals_from,
+    job_from,
+    require_room_for_tasks,
+    require_startable_tasks,
+)
 from headway.api.file_kinds import is_pipeline
 from headway.domain import (
     AdvisedRun,
@@ -26,6 +32,7 @@ from headway.domain.question import PredictQuestion, RunQuestion, asks_for_real_
 from headway.errors import InputError, argument
 from headway.formats.profile_file import load_stream_profile
 from headway.lazy_names import loads_when_called
+from headway.limits import SHORTEST_TRIGGER_S
 
 if TYPE_CHECKING:
     from headway.api.pipelines import AnyPipeline, AnyPipelinePrediction
@@ -156,7 +163,10 @@ def predicted_job(profile: Any, options: Mapping[str, Any]) -> tuple[JobKind, An
 
 def predict_job(kind: JobKind, job: Any, options: Mapping[str, Any]) -> Any:
     """Predict a job of a known kind; errors are those of `predict`."""
-    return _PREDICTORS[kind](job, question_for(kind, PredictQuestion, options))
+    question = question_for(kind, PredictQuestion, options)
+    if kind is not JobKind.PIPELINE:
+        require_startable_tasks(job, question.task_cpus)
+    return _PREDICTORS[kind](job, question)
 
 
 def predict_query(job: JobProfile, question: PredictQuestion) -> Prediction:
@@ -165,8 +175,7 @@ def predict_query(job: JobProfile, question: PredictQuestion) -> Prediction:
     from headway.models.job.restart import restart_at
     from headway.planner.tasks import why_no_room
 
-    if question.source_partitions is not None:
-        job = at_source_partitions(job, question.source_partitions)
+    job = at_source_partitions(job, question.source_partitions)
     configuration = configuration_of(job.baseline, question)
     if question.max_offsets is not None:
         configuration = replace(configuration, max_offsets_per_trigger=question.max_offsets)
@@ -181,6 +190,7 @@ def predict_query(job: JobProfile, question: PredictQuestion) -> Prediction:
     prediction = with_changes(
         prediction,
         findings=(*waits, *prediction.findings),
+        source_partitions=question.source_partitions,
         restart=restart_at(replace(job, arrivals=arrivals), configuration)
         if prediction.stable
         else None,
@@ -201,23 +211,31 @@ def _held_back(
                 f"{argument('min_offsets')}, which is missing; give both"
             )
         return
+    max_rows = configuration.max_offsets_per_trigger
+    if max_rows is not None and question.min_offsets > max_rows:
+        raise InputError(
+            f"{argument('min_offsets')} {question.min_offsets} is more than "
+            f"{argument('max_offsets')} {max_rows}, which Kafka's source refuses: give a minimum "
+            "that is not above the maximum"
+        )
     trigger_s = configuration.trigger_s
     interval_s = held_back_trigger_s(
         trigger_s, rate_per_s, question.min_offsets, question.max_trigger_delay_s
     )
-    if interval_s > trigger_s:
+    if interval_s > trigger_s and interval_s >= SHORTEST_TRIGGER_S:
         numbers = {"min_rows": question.min_offsets, "interval_s": interval_s}
         yield Finding(code=FindingCode.TRIGGERS_WAIT, numbers=numbers | {"trigger_s": trigger_s})
 
 
-def at_source_partitions(job: JobProfile, source_partitions: int) -> JobProfile:
-    """The job with its source read by a given number of tasks.
+def at_source_partitions(job: JobProfile, source_partitions: int | None) -> JobProfile:
+    """The job with its source read by a given number of tasks; None leaves them as profiled.
 
     A job is refused if no stage of it has a task for each part of its source.
     """
     from headway.planner.tasks import with_source_partitions
 
-    if not any(stage.reads_source for stage in job.stages):
+    is_stated = source_partitions is not None
+    if is_stated and not any(stage.reads_source for stage in job.stages):
         raise InputError(
             f"{argument('source_partitions')} {source_partitions}: no stage of the profile reads "
             "the source of the stream, so they decide nothing; leave it out"

@@ -20,6 +20,7 @@ from headway.errors import InputError, RefusedArgumentError, argument
 from headway.formats.from_json import load_plan
 from headway.formats.rate_trace import read_rate_trace
 from headway.planner.playback import simulate_plan
+from headway.planner.tasks import with_source_partitions
 from headway.tuner.rule.loop import POLICIES, compare_policies
 
 
@@ -162,7 +163,7 @@ def run_simulation(simulation: Simulation) -> Any:
     assert question.profile is not None  # required of policies
     return compare_policies(
         simulation.plan,
-        job_from(question.profile),
+        with_source_partitions(job_from(question.profile), simulation.plan.source_partitions),
         simulation.trace,
         [parse_policy(policy) for policy in question.policies or ()],
         executors=question.executors,

@@ -14,11 +14,12 @@ from headway.api.watch import bounds_of
 from headway.assumptions.live import CATCH_UP_S
 from headway.assumptions.tuning import TRIGGER_RATIOS
 from headway.domain import Configuration, JobProfile, Target
-from headway.domain.argument_values import Choice, Duration, Positive
+from headway.domain.argument_values import TRIGGER_ABOVE_ZERO, Choice, Duration, Positive
 from headway.domain.live import Bounds, ChangeKind
 from headway.domain.tuner import Phase, TunerState
 from headway.errors import InfeasibleError, InputError
 from headway.formats.tuner_files import TunerLock, load_tuner, profile_hash
+from headway.limits import SHORTEST_TRIGGER_S
 from headway.profiler.recording.live import QueryFeed
 from headway.runtime.exploring import Build
 from headway.runtime.tuning.actuators import Actuators, At, nothing
@@ -248,9 +249,11 @@ def _triggers(
     triggers: Sequence[float | str] | None, baseline: Configuration, target: Target
 ) -> tuple[float, ...]:
     if triggers is not None:
-        return tuple(Duration().read(trigger, "triggers") for trigger in triggers)
+        return tuple(TRIGGER_ABOVE_ZERO.read(trigger, "triggers") for trigger in triggers)
     candidates_s = (ratio * baseline.trigger_s for ratio in TRIGGER_RATIOS.value)
-    return tuple(trigger_s for trigger_s in candidates_s if 0.0 < trigger_s < target.limit_s)
+    return tuple(
+        trigger_s for trigger_s in candidates_s if SHORTEST_TRIGGER_S <= trigger_s < target.limit_s
+    )
 
 
 def _fresh(

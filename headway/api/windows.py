@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Unpack
 
-from headway.api.arguments import arrivals_from, job_from
+from headway.api.arguments import arrivals_from, job_from, require_startable_tasks
 from headway.api.predict import RunOptions, configuration_of
 from headway.domain import JobProfile
 from headway.domain.argument import read_question, takes
@@ -73,6 +73,7 @@ def windows(
             trigger_s=shared_windows.trigger_s if trigger_s is None else trigger_s,
         )
     job = job_from(profile)
+    require_startable_tasks(job, question.task_cpus)
     configuration = configuration_of(job.baseline, question)
     profiled_windows = windows_of(job)
     if profiled_windows is None:

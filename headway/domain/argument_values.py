@@ -14,8 +14,15 @@ from headway.domain.target import AnyPromise, Burst, parse_promise
 from headway.domain.writes import FilesLimit
 from headway.errors import InputError, argument
 from headway.lazy_classes import dataclass
-from headway.limits import LARGEST_NUMBER, LONGEST_S, MOST_CORES, MOST_EXECUTORS, MOST_LONG
-from headway.units import parse_duration_s, parse_rate_per_s, parse_rows
+from headway.limits import (
+    LARGEST_NUMBER,
+    LONGEST_S,
+    MOST_CORES,
+    MOST_EXECUTORS,
+    MOST_LONG,
+    SHORTEST_TRIGGER_S,
+)
+from headway.units import format_duration, parse_duration_s, parse_rate_per_s, parse_rows
 
 Member = TypeVar("Member", bound=str)
 Parse: TypeAlias = Callable[[str], float]
@@ -93,12 +100,15 @@ class Positive:
 class Duration:
     """Seconds, or a text such as ``5s``, of ten years at most.
 
-    >>> Duration(may_be_zero=True).read("0", "trigger"), Duration().read("2min", "length")
+    ``minimum_s`` is the shortest one that is not 0.
+
+    >>> TRIGGER.read("0", "trigger"), Duration().read("2min", "length")
     (0.0, 120.0)
     """
 
     may_be_zero: bool = False
     is_signed: bool = False
+    minimum_s: float = 0.0
 
     def read(self, value: Any, name: str) -> float:
         value_s = _parsed(parse_seconds, value, name) if isinstance(value, str) else value
@@ -108,6 +118,10 @@ class Duration:
             raise not_expected(name, value, f"{expected}, at most ten years")
         if value_s == 0 and not (self.may_be_zero or self.is_signed):
             raise not_expected(name, value, "more than 0 seconds")
+        if 0 < value_s < self.minimum_s:
+            zero = "0, or " if self.may_be_zero else ""
+            shortest, duration = map(format_duration, (self.minimum_s, value_s))
+            raise InputError(f"{argument(name)} is {duration}; expected {zero}at least {shortest}")
         return float(value_s)
 
 
@@ -288,7 +302,8 @@ CONFIDENCE_LEVEL = InRange(
 RATE = Positive(words="a positive number of records per second", parse=parse_rate_per_s)
 ROWS = Positive(words="a positive number of rows", parse=parse_rows)
 TOTAL_ROWS = Positive(words="a number above 0", maximum=MOST_LONG)
-TRIGGER = Duration(may_be_zero=True)
+TRIGGER = Duration(may_be_zero=True, minimum_s=SHORTEST_TRIGGER_S)
+TRIGGER_ABOVE_ZERO = Duration(minimum_s=SHORTEST_TRIGGER_S)
 QUERIES = ListOf(members=str, expected="a list of names or ids")
 BURSTS = ListOf(
     members=Burst, expected="a list of texts such as '150k/s:2m'", parse=Burst.parse_short

@@ -10,12 +10,13 @@ import headway.limits as limits
 from headway.domain.checks import require_count, require_not_negative
 from headway.lazy_classes import dataclass
 
-_SHORTEST_TRIGGER_S = 1e-3
 _DIGITS = 9  # beyond are those that quotients and products of fractions leave
 
 TaskCores: TypeAlias = float
 """Cores of a task (``spark.task.cpus``): a whole number, or since Spark 4.3 a fraction."""
 LEAST_TASK_CORES = 0.001
+#: The first Spark that reads a fraction as the cores of a task; before, it does not start with one.
+FIRST_WITH_FRACTIONS = (4, 3)
 
 
 def check_task_cores(setting: Any, most_cores: int) -> None:
@@ -128,8 +129,8 @@ class Configuration:
         check_task_cores(self, limits.MOST_CORES)
         require_count(limits.MOST_CORES, tasks_per_executor=self.tasks_per_executor)
         _require_room_for_a_task(self.cores_per_executor, self.task_cpus)
-        # Spark drops what is less than a millisecond.
-        if self.trigger_s != 0 and not _SHORTEST_TRIGGER_S <= self.trigger_s <= limits.LONGEST_S:
+        shortest_s = limits.SHORTEST_TRIGGER_S
+        if self.trigger_s != 0 and not shortest_s <= self.trigger_s <= limits.LONGEST_S:
             fault = (
                 f"trigger_s is {self.trigger_s}; expected 0 (as fast as possible), or a "
                 "millisecond to ten years"

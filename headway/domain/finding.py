@@ -120,6 +120,10 @@ class FindingCode(StrEnum):
     """``heap_bytes``, ``needed_heap_bytes``; named: ``reason`` for the heap, and the ``need``."""
     PYTHON_MEMORY_UNKNOWN = "python_memory_unknown"
     """``overhead_bytes``; named: ``key`` that plans it."""
+    TOPIC_HAS_MORE_PARTITIONS = "topic_has_more_partitions"
+    """``source_partitions`` that were asked for, ``topic_partitions`` of Kafka."""
+    SOURCE_TO_REPARTITION = "source_to_repartition"
+    """``source_partitions`` that were asked for, which no option of a reader sets."""
     RATE_LIMIT_BEYOND_PROFILE = "rate_limit_beyond_profile"
     """``batch_rows``, ``profiled_ratio`` over the batches known; named: ``provenance``."""
     RATE_LIMIT_OF_EACH_SOURCE = "rate_limit_of_each_source"
@@ -154,6 +158,7 @@ CAUTIONS = frozenset(
         *(FindingCode.SLOW_GROWTH_ENDS_PROMISE, FindingCode.RETENTION_LOSES_ROWS),
         FindingCode.GROWTH_CAUSE,
         *(FindingCode.RATE_OF_PROFILE, FindingCode.TARGET_OF_PROFILE),
+        *(FindingCode.TOPIC_HAS_MORE_PARTITIONS, FindingCode.SOURCE_TO_REPARTITION),
     )
 )
 #: About batches that grow, which comes before everything else.

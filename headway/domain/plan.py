@@ -100,7 +100,8 @@ class _StreamAnswer(Result):
     key is known to be heavy. ``rates`` are plans for other rates in short, if no rate was given.
     ``cost_per_hour`` is that of the nodes; ``writes`` are the files that the query writes and what
     their requests cost, and ``driver`` what the driver does and gets: both None if the setting is
-    not stable, or in files of earlier versions.
+    not stable, or in files of earlier versions. ``source_partitions`` are the tasks that read the
+    source, if the plan is for a stated number of them; None: as many as in the profiled run.
     """
 
     result_kind = "plan"
@@ -140,6 +141,7 @@ class _StreamAnswer(Result):
     first_advice: parts.Advice | None = field(default=None, metadata={"key": None})
     writes: PlannedWrites | None = None
     driver: parts.PlannedDriver | None = None
+    source_partitions: int | None = None
 
     @property
     def verdict(self) -> parts.Verdict | None:

@@ -130,7 +130,7 @@ class RuleOfThumb:
 class NearestTarget:
     """The nearest target that can be met if one part of it is relaxed.
 
-    ``numbers`` has ``nodes``, and of the relaxed part ``limit_s``, ``rate_per_s``,
+    ``numbers`` has ``nodes``, and of the relaxed part ``limit_s``, ``rate_per_s``, ``trigger_s``,
     ``source_partitions``, ``confidence`` or ``quantile``.
     """
 

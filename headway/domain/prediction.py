@@ -120,6 +120,7 @@ class Prediction(Result):
     it is based on measured figures or on declared ones. ``next_run`` is the run that would narrow
     it most. ``stage_work`` says what the stages among the phases compute, if the log names it.
     ``restart`` is the expected time to start again, if a start is on record; a plan has its own.
+    ``source_partitions`` is a stated number of tasks that read the source; None is as profiled.
     ``stability_is_sure``: one that is stable is so at the high end of durations, too.
     """
 
@@ -139,6 +140,7 @@ class Prediction(Result):
     phases_s: Mapping[str, float]
     stage_work: Mapping[str, str] = field(default_factory=dict)
     configuration: Configuration
+    source_partitions: int | None = None
     restart: Restart | None = None
     next_run: AdvisedRun | None = None
     stability_is_sure: bool = field(default=True, metadata={"key": None})

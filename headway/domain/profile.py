@@ -12,7 +12,7 @@ import headway.domain.recorded as recorded
 from headway.assumptions.predictions import USUAL_PERSISTENCE_RATIO
 from headway.domain.argument import JobKind
 from headway.domain.checks import require_not_negative, require_spread
-from headway.domain.configuration import Arrivals, Configuration, Drain
+from headway.domain.configuration import FIRST_WITH_FRACTIONS, Arrivals, Configuration, Drain
 from headway.domain.declared import DeclaredCosts, Provenance
 from headway.domain.growth import DurationGrowth, SlowGrowth, WarmUp
 from headway.domain.result import Result
@@ -151,6 +151,15 @@ def spark_release(version: str) -> tuple[int, int] | None:
     """
     match = re.match(r"([0-9]+)\.([0-9]+)(?:\.|$)", version)
     return None if match is None else (int(match[1]), int(match[2]))
+
+
+def has_fractions_of_cores(version: str) -> bool:
+    """Whether tasks can have a fraction of a core (``spark.task.cpus``); so if it is unknown.
+
+    >>> has_fractions_of_cores("4.3.0"), has_fractions_of_cores("4.2.1")
+    (True, False)
+    """
+    return (spark_release(version) or FIRST_WITH_FRACTIONS) >= FIRST_WITH_FRACTIONS
 
 
 def is_rocksdb(state_store: str | None) -> bool:

@@ -133,7 +133,7 @@ class SimulateQuestion(Question):
         is_rare=True,
     )
     triggers_s: tuple[float, ...] = argument_of(
-        values.each_of(values.Duration(), "a list of durations such as '1s'"),
+        values.each_of(values.TRIGGER_ABOVE_ZERO, "a list of durations such as '1s'"),
         "With --policy headway: trigger interval that it may change to; repeatable.",
         name="triggers",
         option="--trigger",

@@ -12,6 +12,7 @@ from headway.emitters.wording import (
     entry_lines,
     header_lines,
     python_literal,
+    rate_limit_of,
     reader_options_of,
     reasons,
     writer_options_of,
@@ -36,7 +37,7 @@ def configure(builder):
 _READ_AND_WRITE = '''
 
 def read(reader):
-    """Give `spark.readStream` the planned rate limit; call before `.load()`."""
+    """Give `spark.readStream` the planned options; call before `.load()`."""
     for key, value in READ_OPTIONS.items():
         reader = reader.option(key, value)
     return reader
@@ -116,9 +117,8 @@ def render(plan: Answer, *, version: str, submission: Submission | None = None) 
     lines += ["", *_dictionary("SPARK_CONF", in_time, why)]
     if plan.ends:
         return "\n".join(lines) + "\n" + _CONFIGURE + _BATCH_USE
-    limits = reader_options_of(plan)
-    lines += ["", *_dictionary("READ_OPTIONS", limits, why)]
-    if not limits:
+    lines += ["", *_dictionary("READ_OPTIONS", reader_options_of(plan), why)]
+    if not rate_limit_of(plan):
         lines.append("# No rate limit is planned: remove one that the reader has.")
     lines.append("")
     if "trigger" in why:

@@ -12,6 +12,7 @@ from headway.emitters.submission import with_kubernetes_overhead
 from headway.redaction import printable
 from headway.sparkconf import KNOBS, knob_named
 from headway.sparkconf.conflicts import DRIVER_CORES_KEY, DRIVER_HEAP_KEY, REASONS
+from headway.sparkconf.reader_limits import MIN_PARTITIONS_KEY
 from headway.sparkconf.switches import WRITER_OPTIONS
 from headway.units import format_duration, format_rate
 from headway.words import all_words
@@ -85,10 +86,10 @@ def reasons(plan: Answer) -> dict[str, str]:
         reason_of[KNOBS["executors"].key] = f"needed for {plan.promises[0]}"
     for change in plan.changes:
         knob = knob_named(change.setting)
-        if knob is None:
-            continue
+        if knob is None or knob.key == MIN_PARTITIONS_KEY not in plan.query_options:
+            continue  # if it is done at the source, a finding says so
         is_limit = knob.setting == "max_offsets_per_trigger"
-        for key in reader_options_of(plan) or [knob.key] if is_limit else [knob.key]:
+        for key in rate_limit_of(plan) or [knob.key] if is_limit else [knob.key]:
             # Why the driver gets more is not to be guessed from a change of its size.
             why = f"{REASONS[key]}; " if key in (DRIVER_CORES_KEY, DRIVER_HEAP_KEY) else ""
             reason_of[key] = printable(f"{why}was {change.before}; {_APPLIES[change.applies]}")
@@ -153,9 +154,15 @@ def python_literal(text: str) -> str:
 
 
 def reader_options_of(plan: Answer) -> Mapping[str, str]:
-    """The rate limit of a streaming query, as the option of its source; empty if it has none."""
+    """Options of the source of a streaming query; empty if it has none."""
     of_writer = {"trigger", *WRITER_OPTIONS}
     return {key: value for key, value in plan.query_options.items() if key not in of_writer}
+
+
+def rate_limit_of(plan: Answer) -> Mapping[str, str]:
+    """The rate limit of a streaming query, as the option of its source; empty if it has none."""
+    options = reader_options_of(plan)
+    return {key: value for key, value in options.items() if key != MIN_PARTITIONS_KEY}
 
 
 def writer_options_of(plan: Answer) -> Mapping[str, str]:

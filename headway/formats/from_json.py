@@ -20,7 +20,10 @@ from headway.words import all_words
 
 AnyResult: TypeAlias = domain.AnyAnswer | domain.Backtest | domain.Playback | domain.Prediction
 # What promises say, too, and what plans of earlier versions do not hold.
-_MAY_BE_MISSING = ("target", "also", "declared", "after_start", "skew", "rates", "writes", "driver")
+_MAY_BE_MISSING = (
+    *("target", "also", "declared", "after_start", "skew", "rates", "writes", "driver"),
+    "source_partitions",
+)
 _PLAN = "a plan as 'headway plan --json' prints it"
 _RESULT = "a profile, or what a command such as 'headway plan' prints with --json"
 _MOST_BYTES = 64 * 2**20

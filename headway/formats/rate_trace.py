@@ -22,6 +22,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -210,7 +211,7 @@ def _moment(text: str, where: str) -> tuple[float, float, bool]:
 
 
 def _rate_per_s(text: str, where: str) -> float:
-    rate_per_s = _number(text, units.parse_rate_per_s)
+    rate_per_s = _number(text, partial(units.parse_rate_per_s, may_be_zero=True))
     if not 0 <= rate_per_s <= LARGEST_NUMBER:
         raise InputError(
             f"{where}: rate is {shown(text)}; expected 0 or more records per second, e.g. 800 or "

@@ -127,7 +127,10 @@ class Question:
         """The question at the trigger interval of the profile, unless it fixes another."""
         if self.space.trigger_s is not None:
             return self
-        trigger_s = self.profile.baseline.trigger_s
+        return self.at_trigger(self.profile.baseline.trigger_s)
+
+    def at_trigger(self, trigger_s: float | None) -> Question:
+        """The question with a fixed trigger interval; None leaves it to the plan."""
         return replace(self, space=replace(self.space, trigger_s=trigger_s))
 
     def at_rate(self, rate_per_s: float) -> Question:

@@ -115,11 +115,14 @@ def _barrier_stages(profile: JobProfile) -> Iterator[StageProfile]:
     return (stage for stage in profile.stages if stage.is_barrier and not stage.tasks_vary)
 
 
-def with_source_partitions(profile: JobProfile, source_partitions: int) -> JobProfile:
+def with_source_partitions(profile: JobProfile, source_partitions: int | None) -> JobProfile:
     """The job with its source read by a given number of tasks, each with its share of the rows.
 
     They are partitions of the source, or input splits (Kafka's ``minPartitions``): theory.md (P14).
+    None leaves them as profiled.
     """
+    if source_partitions is None:
+        return profile
     stages = tuple(
         replace(stage, num_source_tasks=source_partitions, source_tasks=None)
         if stage.reads_source

@@ -217,6 +217,7 @@ _ADD: dict[str, Callable[[Gatherer, Any], None]] = {
     schema.DRIVER_UPDATES: lambda gatherer, event: gatherer._gathered.executions.note_values(event),
     schema.QUERY_STARTED: partial(Gatherer._query_change, has_ended=False),
     schema.QUERY_PROGRESS: Gatherer._query_progress,
+    schema.QUERY_PROGRESS_OF_2_0: lambda *_: None,  # is only counted
     schema.QUERY_TERMINATED: partial(Gatherer._query_change, has_ended=True),
     schema.RECORDER_START: partial(Gatherer._recorder_change, has_ended=False),
     schema.RECORDER_END: partial(Gatherer._recorder_change, has_ended=True),

@@ -37,6 +37,8 @@ ADAPTIVE_UPDATE = "org.apache.spark.sql.execution.ui.SparkListenerSQLAdaptiveExe
 DRIVER_UPDATES = "org.apache.spark.sql.execution.ui.SparkListenerDriverAccumUpdates"
 QUERY_STARTED = "org.apache.spark.sql.streaming.StreamingQueryListener$QueryStartedEvent"
 QUERY_PROGRESS = "org.apache.spark.sql.streaming.StreamingQueryListener$QueryProgressEvent"
+#: Of Spark 2.0: without the times and the rows of a batch.
+QUERY_PROGRESS_OF_2_0 = "org.apache.spark.sql.streaming.StreamingQueryListener$QueryProgress"
 QUERY_TERMINATED = "org.apache.spark.sql.streaming.StreamingQueryListener$QueryTerminatedEvent"
 # Of Headway's recorder, which records streaming jobs only.
 RECORDER_START = "HeadwayRecorderStart"
@@ -365,6 +367,7 @@ KINDS: Mapping[str, type[SparkEvent]] = MappingProxyType(
         **dict.fromkeys((ADAPTIVE_UPDATE, DRIVER_UPDATES), SqlUpdate),
         **dict.fromkeys((QUERY_STARTED, QUERY_TERMINATED), QueryChange),
         QUERY_PROGRESS: QueryProgress,
+        QUERY_PROGRESS_OF_2_0: SparkEvent,
         **dict.fromkeys(RECORDER_EVENTS, RecorderEvent),
     }
 )

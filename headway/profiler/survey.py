@@ -9,10 +9,11 @@ from headway.errors import EventLogError, HeadwayError, InputError, argument
 from headway.lazy_classes import dataclass
 from headway.profiler import schema
 from headway.profiler.application.applications import profile_application
-from headway.profiler.collect import CollectedLogs, each_application
+from headway.profiler.collect import ApplicationFacts, CollectedLogs, each_application
 from headway.profiler.coverage import coverage_of
 from headway.profiler.logs.sources import EventLog
 from headway.profiler.recorded_queries import RecordedQuery, recorded_queries
+from headway.profiler.rows import Record
 from headway.profiler.streaming.job_runs import NO_EVENT, listed
 from headway.profiler.streaming.summarize import application_of, summarize
 
@@ -64,7 +65,7 @@ def surveys(
             if facts.num_lines(schema.QUERY_PROGRESS):
                 profile = summarize(of_app, {app: log}, (), version)
             else:
-                _require_no_silent_queries(queries)
+                _require_no_silent_queries(queries, facts, of_app.stage_runs)
                 profile = profile_application(facts, of_app.stage_runs, coverage, version)
         except HeadwayError as error:
             why_not = str(error).removeprefix(f"{log.name}: ")
@@ -86,10 +87,19 @@ def surveys(
         )
 
 
-def _require_no_silent_queries(queries: Sequence[RecordedQuery]) -> None:
-    """An application whose queries never ended a batch is no batch job."""
+def _require_no_silent_queries(
+    queries: Sequence[RecordedQuery], facts: ApplicationFacts, stage_runs: Sequence[Record]
+) -> None:
+    """An application whose queries ended no batch that can be read is no batch job."""
     if queries:
         raise EventLogError(f"no query ended a batch: {listed(query.text for query in queries)}")
+    if facts.num_lines(schema.QUERY_PROGRESS_OF_2_0):
+        contents = "it has" if stage_runs else "there is nothing in it but"
+        raise EventLogError(
+            f"{contents} the progress of streaming queries as Spark 2.0 writes it, without the "
+            "times and rows of batches; record a run on Spark 2.1 or later from its start to its "
+            "end (spark.eventLog.enabled=true) and profile that log"
+        )
 
 
 def profile_together(
@@ -122,7 +132,8 @@ def profile_together(
     facts = logs.applications[apps[0]]
     coverage = coverage_of(facts, (), event_logs[apps[0]])
     try:
-        _require_no_silent_queries(recorded_queries(facts.queries, (), facts.plans))
+        queries_without_batches = recorded_queries(facts.queries, (), facts.plans)
+        _require_no_silent_queries(queries_without_batches, facts, logs.stage_runs)
         return profile_application(facts, logs.stage_runs, coverage, version)
     except EventLogError as error:
         raise EventLogError(f"{names[0]}: {error}") from None

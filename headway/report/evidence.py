@@ -17,6 +17,7 @@ from headway.domain import Configuration, JobProfile, Metric, Prediction
 from headway.domain.sheet import Section
 from headway.domain.target import targets_text
 from headway.models.job.predict import predict
+from headway.planner.tasks import with_source_partitions
 from headway.report.axes import (
     HEADROOM,
     Axes,
@@ -52,6 +53,8 @@ def evidence_of(
     profile: JobProfile, question: Question, *, tell: Callable[[str, float], None] = lambda *_: None
 ) -> tuple[Section, ...]:
     """The charts for a configuration of a profiled job; takes seconds, reported to ``tell``."""
+    source_partitions = question.prediction.source_partitions
+    profile = with_source_partitions(profile, source_partitions)
     grid = grid_of(profile, question, tell)
     maps = (_trigger_map(question, grid), _partitions_map(question, profile))
     distributions = tuple(
@@ -231,6 +234,8 @@ def _command(question: Question, base: Configuration, profiled_task_cpus: float)
     )
     if base.task_cpus != profiled_task_cpus:
         command += f" --task-cpus {base.task_cpus}"
+    if question.prediction.source_partitions is not None:
+        command += f" --source-partitions {question.prediction.source_partitions}"
     return command
 
 
@@ -238,7 +243,8 @@ def _drawn_anew(question: Question, grid: Grid, targets_s: Sequence[float]) -> d
     """What the script of the page needs to draw the chart over the rates for another setting."""
     settings = [
         setting_text(
-            replace(grid.base, executors=nodes * grid.executors_per_node, trigger_s=trigger_s)
+            replace(grid.base, executors=nodes * grid.executors_per_node, trigger_s=trigger_s),
+            question.prediction.source_partitions,
         )
         for nodes, trigger_s in product(grid.nodes, grid.triggers_s)
     ]

@@ -98,7 +98,7 @@ def _answer(plan: StreamAnswer) -> list[str]:
         texts.append(also_met if plan.feasible else f"All targets: {targets_text(plan.promises)}.")
     if plan.feasible:
         texts.append(f"Planned {plan.target.statistic}: {promise_text(plan)}.")
-    texts.append(f"Configuration: {setting_text(plan.configuration)}.")
+    texts.append(f"Configuration: {setting_text(plan.configuration, plan.source_partitions)}.")
     texts.append(f"Max rate within target: {max_rate_text(plan)}.")
     if plan.node_type is not None:
         cost = plan.cost_per_hour

@@ -33,7 +33,7 @@ from headway.words.sentences import stable_up_to
 def facts(plan: StreamAnswer) -> tuple[tuple[str, str], ...]:
     """The facts right under the headline."""
     rows = [
-        ("configuration", setting_text(plan.configuration)),
+        ("configuration", setting_text(plan.configuration, plan.source_partitions)),
         ("max rate within target", max_rate_text(plan)),
     ]
     rows += purchase_fact(plan)

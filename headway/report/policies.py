@@ -55,7 +55,11 @@ def policies_sheet(comparison: PolicyComparison, plan: StreamAnswer | None = Non
         "within half an hour. All policies process the same rows, and may change executors "
         "without a restart."
     )
-    setting = () if plan is None else (("setting", setting_text(plan.configuration)),)
+    setting = (
+        ()
+        if plan is None
+        else (("setting", setting_text(plan.configuration, plan.source_partitions)),)
+    )
     rows = tuple(
         (
             outcome.policy,

@@ -50,7 +50,7 @@ def prediction_sheet(prediction: Prediction) -> Sheet:
         verdict=prediction.stable,
         sections=(
             Section(texts=caution_texts(prediction), close=True),
-            Section(lead="configuration", texts=(setting_text(prediction.configuration),)),
+            Section(lead="configuration", texts=(_setting_of(prediction),)),
             latency,
             Section(texts=next_run_texts(prediction), close=not latency.is_empty),
             _phases(prediction) if prediction.is_quotable else Section(),
@@ -58,6 +58,10 @@ def prediction_sheet(prediction: Prediction) -> Sheet:
             Section(texts=restart, detail=True),
         ),
     )
+
+
+def _setting_of(prediction: Prediction) -> str:
+    return setting_text(prediction.configuration, prediction.source_partitions)
 
 
 def answer_sheet(plan: StreamAnswer) -> Sheet:

@@ -141,8 +141,8 @@ def executors_text(executors: int, cores_per_executor: int, task_cpus: float = 1
     return f"{counted(executors, 'executor')} x {counted(cores_per_executor, 'core')}{per_task}"
 
 
-def setting_text(configuration: Configuration) -> str:
-    """A setting in one line.
+def setting_text(configuration: Configuration, source_partitions: int | None = None) -> str:
+    """A setting in one line, with a stated number of source partitions.
 
     >>> setting_text(
     ...     Configuration(executors=2, cores_per_executor=4, shuffle_partitions=8, trigger_s=2)
@@ -155,6 +155,8 @@ def setting_text(configuration: Configuration) -> str:
         f"{counted(configuration.shuffle_partitions, 'shuffle partition')}, "
         f"trigger {trigger_words(configuration.trigger_s)}"
     )
+    if source_partitions is not None:
+        text = f"{counted(source_partitions, 'source partition')}, {text}"
     limit = configuration.max_offsets_per_trigger
     return text if limit is None else f"{text}, at most {counted(limit, 'row')} per batch"
 

@@ -87,6 +87,13 @@ _BESIDE = (
     Knob("rocksdb_bound", "bound of the memory of RocksDB", rocksdb.BOUND_KEY, "MiB"),
     Knob("rocksdb_buffers", "share of it for write buffers", rocksdb.WRITE_BUFFER_KEY, "-"),
     Knob("rocksdb_indexes", "share of it for indexes", rocksdb.HIGH_PRIORITY_KEY, "-"),
+    Knob(
+        "source_partitions",
+        "source partitions",
+        reader_limits.MIN_PARTITIONS_KEY,
+        "tasks",
+        *_AT_RESTART,
+    ),
     Knob("concurrent_jobs", "jobs at a time", reader_limits.CONCURRENT_JOBS_KEY, "jobs"),
     Knob("receiver_rate", "rate limit of a receiver", reader_limits.RECEIVER_RATE_KEY, "rows/s"),
     Knob("partition_rate", "rate limit of a partition", reader_limits.PARTITION_RATE_KEY, "rows/s"),

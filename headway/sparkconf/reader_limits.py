@@ -48,6 +48,10 @@ class ReaderLimit:
 KAFKA = ReaderLimit(Counts.ROWS, "Kafka", "maxOffsetsPerTrigger")
 
 
+#: Kafka's minimum of tasks: partitions of a topic that has fewer are split.
+MIN_PARTITIONS_KEY = "minPartitions"
+
+
 def _none(why_none: str) -> ReaderLimit:
     return ReaderLimit(Counts.NO_ROWS, why_none=why_none)
 

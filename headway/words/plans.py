@@ -253,6 +253,15 @@ OF_PLANS: Mapping[FindingCode, Callable[[Finding], str] | str] = {
         "the memory of Python workers was not recorded: the overhead of {overhead_bytes:memory} is "
         "Spark's default for Python on Kubernetes; set {key} in the profiled run to plan it"
     ),
+    FindingCode.TOPIC_HAS_MORE_PARTITIONS: (
+        "the plan is for {source_partitions:#task} that read the source, and the topic has "
+        "{topic_partitions:#partition}: minPartitions of Kafka's reader is a minimum, so this "
+        "needs a topic with {source_partitions:#partition}"
+    ),
+    FindingCode.SOURCE_TO_REPARTITION: (
+        "the plan is for {source_partitions:#source partition}: repartition the source first, as "
+        "no option of its reader is known that splits them"
+    ),
     FindingCode.RATE_LIMIT_BEYOND_PROFILE: _limit_beyond_profile,
     FindingCode.RATE_LIMIT_OF_EACH_SOURCE: (
         f"{_NO_LIMIT}each of the {{num_sources:.0f}} sources has its own rate limit; divide the "

@@ -14,8 +14,16 @@ from headway.units import counted, format_duration, format_rate, spark_memory_te
 
 
 def rows_text(number: float) -> str:
-    """A number of rows."""
-    return counted(round(number), "row")
+    """A number of rows: a count as it is, an estimate with four digits.
+
+    Files have six digits of an estimate, and what is printed of one read back must be the same.
+
+    >>> rows_text(1_298_695), rows_text(1_298_695.4), rows_text(1_298_700.0)
+    ('1,298,695 rows', '1,299,000 rows', '1,299,000 rows')
+    """
+    if isinstance(number, int):
+        return counted(number, "row")
+    return counted(round(float(f"{float(f'{number:.6g}'):.4g}")), "row")
 
 
 def stable_up_to(max_rate_per_s: float) -> str:

@@ -42,6 +42,7 @@ PLAN_KEYS = {
     "prediction",
 }
 MORE_KEYS = {
+    "source_partitions",
     "driver",
     "writes",
     "bill_per_hour",
@@ -106,6 +107,7 @@ def test_a_prediction_has_the_keys_of_the_contract_and_a_few_more() -> None:
     found = read_back(prediction_json(a_prediction()))
     assert set(found) == PREDICTION_KEYS | {
         "arrivals",
+        "source_partitions",
         "sustainable_rate_per_s",
         "overrun_probability",
         "findings",

@@ -285,6 +285,16 @@ def test_a_trace_from_prometheus_is_within_limits(tmp_path: Path, samples: str) 
         read_rate_trace(file)
 
 
+def test_no_rows_may_arrive_for_a_while(tmp_path: Path) -> None:
+    """Simulations print such a rate as 0/s."""
+    file = tmp_path / "rates.csv"
+    file.write_text("time,rate\n0,20k/s\n60,0/s\n120,0\n180,0 rows/min\n240,800\n")
+    assert read_rate_trace(file).rates_per_s == (20_000.0, 0.0, 0.0, 0.0, 800.0)
+    file.write_text("time,rate\n0,20k/s\n60,0/fortnight\n")
+    with pytest.raises(InputError, match="rate is '0/fortnight'; expected 0 or more"):
+        read_rate_trace(file)
+
+
 def test_a_trace_in_csv_is_within_the_same_limits(tmp_path: Path) -> None:
     file = tmp_path / "rates.csv"
     file.write_text("time,rate\n0,1\n60,1e25\n")

@@ -115,6 +115,9 @@ def given_way(question: Question, one: NearestTarget) -> tuple[Question, Iterato
         )
         count = int(numbers["source_partitions"])
         return wider(count), (wider(less) for less in range(today + 1, count))
+    if one.gives_way == "trigger":
+        assert question.space.trigger_s is not None
+        return question.at_trigger(numbers["trigger_s"]), iter(())
     if one.gives_way == "confidence":
         surer = min(numbers["confidence"] + 0.01, question.confidence)
         bold = question.at_confidence(numbers["confidence"])
@@ -356,3 +359,26 @@ def test_a_limit_that_only_the_moments_hold_possible_still_has_a_nearest_one(
         nearest, "_lowest_s", lambda question, place: below_ratio * lowest_s(question, place)
     )
     assert limits() == usual
+
+
+def test_a_fixed_trigger_is_named_as_what_takes_the_time_and_gives_way() -> None:
+    profile = a_profile()
+    question = Question(
+        profile=replace(profile, arrivals=replace(profile.arrivals, rate_per_s=2000.0)),
+        target=Target.parse("p99 <= 1s"),
+        space=SearchSpace(max_nodes=2, trigger_s=5.0),
+        confidence=0.95,
+    )
+    answer = answered(question)
+    assert not answer.feasible
+    (floor,) = [text for text in answer.binding if text.startswith("no number of nodes")]
+    words = "no number of nodes suffices: waiting for a trigger of 5.00 s, driver and one task"
+    assert floor.startswith(words)
+    (trigger,) = [one for one in answer.nearest if one.gives_way == "trigger"]
+    assert 0 < trigger.numbers["trigger_s"] < 1
+    check_nearest(question, answer)
+    free = answered(question.at_trigger(None))
+    assert free.feasible
+    assert free.configuration.trigger_s == trigger.numbers["trigger_s"]
+    short = answered(replace(question.at_trigger(0.1), target=Target.parse("p99 <= 60ms")))
+    assert not any("waiting for a trigger" in text for text in short.binding)

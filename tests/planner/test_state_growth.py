@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 import pytest
@@ -17,7 +18,10 @@ from headway.domain import (
     Target,
 )
 from headway.domain.finding import CAUTIONS
+from headway.formats.as_json import json_text, plan_json
+from headway.formats.from_json import plan_from_json
 from headway.planner.space import SearchSpace
+from headway.words import all_words
 from tests.factories import a_profile
 from tests.planner.plans import plan
 
@@ -100,3 +104,12 @@ def test_the_headline_says_for_how_long() -> None:
     page = " ".join(page_of(answer).split())
     assert "until the growing state makes it miss the target" in page
     assert '<p class="bad">caution: the state grows by 40k/s at this rate' in page
+
+
+def test_a_saved_plan_says_the_same_number_of_rows() -> None:
+    """A file has six digits of an estimate, so a sentence with more of them would differ."""
+    found = planned(growing(2000.0, rows=1_298_695), rate_per_s=5000.3)
+    saved = plan_from_json(json.loads(json_text(plan_json(found))))
+    texts = [all_words((*one.findings, *one.prediction.findings)) for one in (found, saved)]
+    assert texts[0] == texts[1]
+    assert any("1,299,000 rows" in text for text in texts[0])

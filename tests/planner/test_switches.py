@@ -287,6 +287,17 @@ def test_a_prediction_waits_for_a_minimum_of_rows() -> None:
         headway.predict(a_profile(), **fixed, max_trigger_delay="1s")
 
 
+def test_a_minimum_of_rows_is_not_above_the_maximum() -> None:
+    with pytest.raises(InputError, match="min_offsets 5001 is more than max_offsets 5000"):
+        headway.predict(a_profile(), rate=2000.0, min_offsets=5001, max_offsets=5000)
+    headway.predict(a_profile(), rate=2000.0, min_offsets=5000, max_offsets=5000)
+
+
+def test_rows_that_arrive_within_a_millisecond_are_not_waited_for() -> None:
+    at_once = headway.predict(a_profile(), rate=2000.0, trigger=0)
+    assert headway.predict(a_profile(), rate=2000.0, trigger=0, min_offsets=1) == at_once
+
+
 def test_the_command_takes_switches_and_limits(capsys: pytest.CaptureFixture[str]) -> None:
     options = ["--rate", "16k/s", "--target", "p99 <= 30s", "--cores", "2"]
     allowed = ["--allow", "changelog", "--allow", "async-progress", "--limit", "files <= 5k/h"]

@@ -44,6 +44,15 @@ def test_units_become_base_units() -> None:
     assert job.declared.driver_s.mid == 0.15
 
 
+def test_a_trigger_is_zero_or_a_millisecond_or_more() -> None:
+    for trigger, trigger_s in (("0s", 0.0), ("1ms", 0.001)):
+        job = parsed(GOOD + f"  pinned: {{trigger: {trigger}}}\n").spec
+        assert job.pinned.trigger_s == trigger_s
+    (fault,) = faults(GOOD + "  pinned: {trigger: 400us}\n")
+    assert fault.startswith("a.yaml:8:21: spec.pinned.trigger: got '400us'; expected")
+    assert "of at least 1ms, or 0s" in fault
+
+
 def test_a_range_stands_wherever_a_measured_quantity_does() -> None:
     text = GOOD.replace("20us", "{low: 10us, mid: 20us, high: 1ms}").replace(
         "50k/s", "{low: 1e3, mid: 2k/s, high: 3000}"

@@ -11,6 +11,7 @@ from headway.assumptions.sharing import LEAST_SAVED_RATIO, TRIGGER_RATIOS
 from headway.domain import Configuration, EventTimeWindow, JobProfile
 from headway.domain.sharing import QueryWindows, SharingGain, SharingWay, WindowsHow
 from headway.domain.window_set import WindowSet
+from headway.limits import SHORTEST_TRIGGER_S
 from headway.models.arrays import Array, Numeric
 from headway.models.batches.windows import (
     WindowLatency,
@@ -259,6 +260,8 @@ def _best(setting: WindowSetting, merges: MergePlan, direct: SharingWay) -> Shar
     """The way and trigger with the lowest utilisation, of those that delay no window."""
     best, least_ratio = direct, LEAST_SAVED_RATIO.value
     for factor in TRIGGER_RATIOS.value if setting.trigger_s > 0.0 else (1.0,):
+        if 0.0 < factor * setting.trigger_s < SHORTEST_TRIGGER_S:
+            continue
         candidate = setting
         if factor != 1.0:
             candidate = _changed(setting, setting.windows, factor * setting.trigger_s)

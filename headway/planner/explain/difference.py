@@ -21,6 +21,7 @@ from headway.planner.explain.causes import (
     frontier_needs,
 )
 from headway.sparkconf import KNOBS_BY_KEY
+from headway.sparkconf.reader_limits import MIN_PARTITIONS_KEY
 from headway.units import HOURS_PER_MONTH
 
 Unit: TypeAlias = Literal["s", "rows/s", "count", "per month", "per hour", "per run", "share"]
@@ -218,7 +219,11 @@ def _changed_values(before: AnyAnswer, after: AnyAnswer) -> Iterator[ChangedValu
     """Targets, node types and lines of Spark's configuration that differ."""
     yield from changed_texts(_texts(before), _texts(after))
     applies = {setting.key: setting.applies for setting in after.settings}
-    lines = [{**plan.spark_conf, **plan.query_options} for plan in (before, after)]
+    lines = [
+        # The number itself: only Kafka's reader has an option for it.
+        {**plan.spark_conf, **plan.query_options, MIN_PARTITIONS_KEY: _source_partitions(plan)}
+        for plan in (before, after)
+    ]
     for line in changed_texts(*lines, if_missing="none"):
         knob = KNOBS_BY_KEY.get(line.name)
         yield replace(
@@ -226,6 +231,11 @@ def _changed_values(before: AnyAnswer, after: AnyAnswer) -> Iterator[ChangedValu
             name=line.name if knob is None else knob.label,
             applies=applies.get(line.name, None if knob is None else knob.applies),
         )
+
+
+def _source_partitions(plan: AnyAnswer) -> str:
+    number = None if plan.ends else plan.source_partitions
+    return "as profiled" if number is None else str(number)
 
 
 def _texts(plan: AnyAnswer) -> dict[str, str]:

@@ -11,7 +11,7 @@ import numpy as np
 
 from headway.assumptions.planning import CLOSE_TO_FLOOR_RATIO, NODE_COUNTS_TRIED
 from headway.digits import format_money
-from headway.domain import FrontierPoint, Target
+from headway.domain import FrontierPoint, JobProfile, Target
 from headway.domain.target import targets_text
 from headway.models.arrays import Array
 from headway.planner.bill import bill_per_hour, files_per_hour
@@ -68,13 +68,16 @@ def physical_floor_s(question: Question) -> float:
 
     It is a mean, without noise and margin: theory.md (P13).
     """
-    profile, space = question.profile, question.space
-    promised = PromisedLatency(profile=profile, target=question.target)
-    levels = groupby(profile.stages, key=lambda stage: stage.level)
-    tasks_s = sum(max(stage.task_fixed_s for stage in pool) for _, pool in levels)
-    batch_s = profile.driver_s + tasks_s
-    waited_s = promised.wait_weight * max(space.trigger_s or 0.0, batch_s)
+    promised = PromisedLatency(profile=question.profile, target=question.target)
+    batch_s = _empty_batch_s(question.profile)
+    waited_s = promised.wait_weight * max(question.space.trigger_s or 0.0, batch_s)
     return promised.shift_s + waited_s + batch_s - promised.after_commit_s
+
+
+def _empty_batch_s(profile: JobProfile) -> float:
+    """Driver and one task of each level, without rows."""
+    levels = groupby(profile.stages, key=lambda stage: stage.level)
+    return profile.driver_s + sum(max(stage.task_fixed_s for stage in pool) for _, pool in levels)
 
 
 def why_infeasible(
@@ -109,10 +112,8 @@ def why_infeasible(
         lowest = f"a {target.statistic} of {floor} at {rate}"
         yield f"no configuration of {_looked_at(question)} goes below {lowest}"
     if physical_s > target.limit_s:
-        fixed_s = question.space.trigger_s
-        wait = f"with the fixed trigger of {format_duration(fixed_s)}, " if fixed_s else ""
         yield (
-            f"no number of nodes suffices: {wait}{_delays(question)}driver plus one task per stage "
+            f"no number of nodes suffices: {_delays(question)}{_empty_batch_text(question)} "
             f"already take {duration_against(physical_s, target.limit_s)}"
         )
     num_tasks = max(source_tasks_below_slots(question), default=None)
@@ -172,6 +173,16 @@ def _least_to_meet(
     order = np.argsort(values, kind="stable").tolist()
     index = first_to_meet(settings, order, question.rate_per_s)
     return None if index is None else (settings.alone(index), float(values[index]))
+
+
+def _empty_batch_text(question: Question) -> str:
+    """What no number of nodes shortens, with the wait for a fixed trigger if it is the longer."""
+    trigger_s = question.space.trigger_s or 0.0
+    is_waited_for = PromisedLatency(profile=question.profile, target=question.target).wait_weight
+    if is_waited_for and trigger_s > _empty_batch_s(question.profile):
+        wait = f"waiting for a trigger of {format_duration(trigger_s)}"
+        return f"{wait}, driver and one task per stage"
+    return "driver plus one task per stage"
 
 
 def _delays(question: Question) -> str:

@@ -39,7 +39,7 @@ from headway.planner.noise_free import lowest_latency
 from headway.planner.purchase import Offer
 from headway.planner.question import NO_LIMIT_S, Question, burst_of, with_limit
 from headway.planner.tasks import with_source_partitions
-from headway.units import counted, format_rate
+from headway.units import counted, format_rate, spark_trigger_text
 
 Change = Callable[[Question], Question]
 
@@ -58,12 +58,12 @@ class Nearest:
     margin, with the wait for a trigger no longer than that batch (or for the fixed trigger). No
     number of nodes has a lower latency. If the targets are infeasible, one side at a time is
     relaxed by as little as is sufficient, over all offers: each limit with all other targets met;
-    the rate; the nodes; one target left out; the fewest source partitions (all counts up to 64
-    above today's are tried one by one); the highest whole per cent of confidence (by bisection,
-    since latencies only increase with it); the statistic. Limits are rounded up and rates down to
-    three digits, so that the values shown are feasible, and the number of nodes beside each is the
-    minimum for exactly these targets. Each equals enumeration (`tests/planner/test_nearest.py`). In
-    addition, the answer shows what each target needs alone.
+    the rate; the nodes; one target left out; the trigger, if it is fixed; the fewest source
+    partitions (all counts up to 64 above today's are tried one by one); the highest whole per cent
+    of confidence (by bisection, since latencies only increase with it); the statistic. Limits are
+    rounded up and rates down to three digits, so that the values shown are feasible, and the number
+    of nodes beside each is the minimum for exactly these targets. Each equals enumeration
+    (`tests/planner/test_nearest.py`). In addition, the answer shows what each target needs alone.
     """
 
     offers: Sequence[Offer]
@@ -85,6 +85,7 @@ class Nearest:
         yield from self._by_rate()
         yield from self._by_nodes()
         yield from self._without(frozenset(failing))
+        yield from self._by_trigger()
         yield from self._by_source()
         yield from self._by_confidence()
         if not set(failing) - {0}:
@@ -196,6 +197,20 @@ class Nearest:
             yield _nearest(_kind_of(left_out), text, bought)
             if left_out is others:
                 return
+
+    def _by_trigger(self) -> Iterator[NearestTarget]:
+        """The trigger interval that would be planned if none were fixed."""
+        if self.question.space.trigger_s is None:
+            return
+        bought = self.fewest(partial(Question.at_trigger, trigger_s=None))
+        if bought is None:
+            return
+        free = bought.offer.question.at_trigger(None)
+        setting = chosen_setting(all_candidates(free, (bought.nodes,)))
+        trigger_s = float(setting.trigger_s[0])
+        trigger = f"a trigger of {spark_trigger_text(trigger_s)}" if trigger_s else "no trigger"
+        text = f"{self._asked} at {self._rate} with {trigger} and {bought.in_words}"
+        yield _nearest("trigger", text, bought, trigger_s=trigger_s)
 
     def _by_source(self) -> Iterator[NearestTarget]:
         """The fewest sufficient source partitions, and the smallest purchase for them."""

@@ -10,7 +10,14 @@ from headway.domain import Deadline, parse_promise
 from headway.domain.writes import FilesLimit
 from headway.errors import InputError
 from headway.formats.yaml_document import Plain, Route
-from headway.limits import LARGEST_NUMBER, MOST_CORES, MOST_LONG, MOST_NODES, MOST_PARTITIONS
+from headway.limits import (
+    LARGEST_NUMBER,
+    MOST_CORES,
+    MOST_LONG,
+    MOST_NODES,
+    MOST_PARTITIONS,
+    SHORTEST_TRIGGER_S,
+)
 from headway.spec.forms.entries import JsonSchema, Kind
 from headway.spec.forms.kinds import FilePath, ListOf, Number, Parsed, Text, whole
 from headway.spec.forms.reader import FAULTY, Reader
@@ -94,6 +101,16 @@ DURATION = Parsed(
     ),
 )
 DURATION_OR_ZERO = replace(DURATION, is_valid=None, words=f"{DURATION.words}, or 0s")
+TRIGGER = replace(
+    DURATION,
+    is_valid=lambda trigger_s: trigger_s >= SHORTEST_TRIGGER_S,
+    words=f"{DURATION.words}, of at least 1ms",
+)
+TRIGGER_OR_ZERO = replace(
+    TRIGGER,
+    is_valid=lambda trigger_s: trigger_s == 0 or trigger_s >= SHORTEST_TRIGGER_S,
+    words=f"{TRIGGER.words}, or 0s",
+)
 RATE = Parsed(
     words="a rate of records, e.g. 50k/s, 1.2M/min, or a number of records per second",
     parse=parse_rate_per_s,

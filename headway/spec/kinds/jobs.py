@@ -126,7 +126,7 @@ class Pinned:
         values.PARTITIONS, "Shuffle partitions, e.g. those of the checkpoint.", default=None
     )
     trigger_s: float | None = entry(
-        values.DURATION_OR_ZERO, "Trigger interval; 0s is as fast as possible.", default=None
+        values.TRIGGER_OR_ZERO, "Trigger interval; 0s is as fast as possible.", default=None
     )
 
 

@@ -50,7 +50,7 @@ class Tuning:
         default=None,
     )
     triggers_s: tuple[float, ...] | None = entry(
-        ListOf(item=values.DURATION, least=1, most=8),
+        ListOf(item=values.TRIGGER, least=1, most=8),
         "Trigger intervals to choose from. Default: half and twice the profiled one.",
         default=None,
     )

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from headway.domain.window_set import WindowSet, WindowSpec
 from headway.spec.forms import entry, require_different_names
 from headway.spec.forms.kinds import ListOf, Nested, Parsed
-from headway.spec.forms.quantities import DURATION, NAME, RATE
+from headway.spec.forms.quantities import NAME, RATE, TRIGGER
 
 _MOST_QUERIES, _MOST_WINDOWS = 100, 50
 WINDOW = Parsed(
@@ -42,7 +42,7 @@ class SharedWindows:
 
     rate_per_s: float | None = entry(RATE, "Input rate. Default: as profiled.", default=None)
     trigger_s: float | None = entry(
-        DURATION, "Trigger interval of each. Default: as profiled.", default=None
+        TRIGGER, "Trigger interval of each. Default: as profiled.", default=None
     )
     queries: tuple[WindowsQuery, ...] = entry(
         ListOf(item=Nested(WindowsQuery), least=1, most=_MOST_QUERIES), "The queries."

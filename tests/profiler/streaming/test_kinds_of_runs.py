@@ -16,6 +16,7 @@ from headway.cli.main import run
 from headway.domain import JobProfile
 from headway.errors import EventLogError, InputError
 from headway.formats.profile_file import load_profile, save_profile
+from headway.profiler import schema
 from headway.profiler.known_values import DATABRICKS_RUNTIME
 from tests.profiler.event_log import EPOCH_S, AppLog, Query
 
@@ -181,6 +182,22 @@ def test_a_log_of_such_queries_is_no_batch_job(tmp_path: Path) -> None:
     path = written(tmp_path, [*jobs, *of_no_use()])
     with pytest.raises(EventLogError, match="no query ended a batch"):
         headway.profile(path)
+
+
+@pytest.mark.parametrize(("has_jobs", "words"), [(False, "nothing in it but"), (True, "it has")])
+def test_progress_of_spark_2_0_says_what_to_record(
+    has_jobs: bool, words: str, tmp_path: Path
+) -> None:
+    """It has neither times nor rows; what else such a log has is no batch job."""
+    events = events_of(FAST) if has_jobs else []
+    jobs = [event for event in events if "StreamingQueryListener" not in event["Event"]]
+    sources = [{"description": "FileStreamSource[file:/data/in]", "offsetDesc": "#0"}]
+    sink = {"description": "MemorySink@2b85b3a5", "offsetDesc": "[#0]"}
+    query = {"name": "hello", "id": 0, "sourceStatuses": sources, "sinkStatus": sink}
+    of_2_0 = {"Event": schema.QUERY_PROGRESS_OF_2_0, "queryInfo": query}
+    end = {"Event": "SparkListenerApplicationEnd", "Timestamp": 1_477_593_059_313}
+    with pytest.raises(EventLogError, match=rf"{words} the progress .* record a run on Spark 2\.1"):
+        headway.profile(written(tmp_path, [*jobs, of_2_0, end]))
 
 
 def test_runs_of_a_restarted_query_are_numbered(
