@@ -86,6 +86,7 @@ def frontier_charts(plan: StreamAnswer) -> tuple[Chart, ...]:
                 "cost": cost,
             }
         )
+    letters_of_costs = sum(len(str(mark["cost"])) for mark in marks)
     chart = {
         "form": "frontier",
         "target": targets_text(plan.promises),
@@ -94,7 +95,7 @@ def frontier_charts(plan: StreamAnswer) -> tuple[Chart, ...]:
         "asked_percent": place_percent(requested_rate_per_s, top),
         "asked": format_rate(requested_rate_per_s),
         "has_costs": any(mark["cost"] for mark in marks),
-        "is_wide_with_costs": sum(len(mark["cost"]) for mark in marks) > _MOST_LETTERS_OF_COSTS,
+        "is_wide_with_costs": letters_of_costs > _MOST_LETTERS_OF_COSTS,
         "has_gaps": plan.frontier[-1].nodes - plan.frontier[0].nodes >= len(plan.frontier),
     }
     return (chart,)

@@ -188,7 +188,8 @@ def test_stages_that_compute_something_else_are_not_compared(folder: Path) -> No
     assert parts[f"{stage} (read)"].before_s is None
     assert stage not in parts
     # If one of them does not say what a stage computes, it is the same stage.
-    for works in (({stage: "join"}, {}), ({}, {stage: "join"})):
+    joins, nothing = {stage: "join"}, dict[str, str]()
+    for works in ((joins, nothing), (nothing, joins)):
         (part,) = parts_by_work({stage: 0.2}, {stage: 0.9}, *works)
         assert (part.name, part.before_s, part.after_s) == (f"{stage} (join)", 0.2, 0.9)
 

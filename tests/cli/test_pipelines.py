@@ -289,6 +289,7 @@ def test_the_planned_workers_are_the_fewest_that_meet_the_target(
         return SimpleNamespace(mean_s=latency_s, p50_s=latency_s, p99_s=latency_s)
 
     monkeypatch.setattr("headway.planner.kinds.operators.simulate_scheduler", simulated)
-    plan = headway.plan(str(EXAMPLES / "sessions.yaml"), rate="50k/s", target="p99 <= 1s")
+    plan: object = headway.plan(str(EXAMPLES / "sessions.yaml"), rate="50k/s", target="p99 <= 1s")
+    assert isinstance(plan, OperatorsPlan)
     assert plan.feasible
     assert plan.pipeline.num_workers == max(least, plan.proved_workers)

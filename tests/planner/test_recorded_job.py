@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -113,7 +114,7 @@ def test_a_task_that_outlived_its_stage_is_not_part_of_the_floor() -> None:
     assert job.floor_s() == pytest.approx(20.0 + 105.0 + 104.0)
 
 
-def lacking(**changes: object) -> ApplicationProfile:
+def lacking(**changes: Any) -> ApplicationProfile:
     profile = a_long_job()
     return replace(profile, coverage=replace(profile.coverage, **changes))
 

@@ -34,7 +34,8 @@ KAFKA = reading("KafkaV2[Subscribe[orders]]", topic_partitions=4)
 
 
 def planned(profile: JobProfile, source_partitions: int | None) -> StreamAnswer:
-    return headway.plan(profile, source_partitions=source_partitions, **ASKED)
+    plan: StreamAnswer = headway.plan(profile, source_partitions=source_partitions, **ASKED)
+    return plan
 
 
 def change_of(plan: StreamAnswer) -> tuple[str, str, str] | None:

@@ -8,10 +8,15 @@ import pytest
 
 from headway.api.result_kinds import sheet_of
 from headway.domain import Deadline
+from headway.domain.sheet import Sheet
 from headway.planner.kinds.deadline import plan_for_deadline
 from headway.planner.space import SearchSpace
 from headway.units import parse_duration_s
 from tests.planner.test_deadline import NODE, a_long_job
+
+
+def fact_of(sheet: Sheet, label: str) -> str:
+    return next(fact[1] for fact in sheet.facts if fact[0] == label)
 
 
 @pytest.mark.parametrize(
@@ -22,7 +27,7 @@ def test_run_times_have_the_unit_of_the_deadline(limit_s: float, unit: str) -> N
     space = SearchSpace(max_nodes=8, executors_per_node=1, cores_per_executor=4)
     plan = plan_for_deadline(profile, Deadline(limit_s=limit_s), [space])
     sheet = sheet_of(plan)
-    texts = [*dict(sheet.facts)["run time"].split(" expected"), *plan.binding]
+    texts = [*fact_of(sheet, "run time").split(" expected"), *plan.binding]
     (table,) = (part for part in sheet.sections if part.title == "run time by nodes")
     cells = [cell.strip("* ") for row in table.rows for cell in row[1:3]]
     units = {cell.rpartition(" ")[2] for cell in cells}
@@ -49,5 +54,5 @@ def test_the_floor_and_the_nearest_plan_have_it_too() -> None:
     profile = replace(a_long_job(), duration_s=1200.0, driver_only_s=400.0)
     plan = plan_for_deadline(profile, Deadline(limit_s=262.0), [NODE])
     assert not plan.feasible
-    assert dict(sheet_of(plan).facts)["physical floor"] == "416 s"
+    assert fact_of(sheet_of(plan), "physical floor") == "416 s"
     assert all(" min" not in text for text in plan.binding)

@@ -114,12 +114,12 @@ def test_facts_are_pairs() -> None:
 
 
 @pytest.mark.parametrize(
-    ("changes", "job"),
-    [({}, "orders"), ({"name": "</title>"}, "&lt;/title&gt;"), ({"name": "unknown"}, "job.yaml")],
+    ("name", "job"),
+    [("orders", "orders"), ("</title>", "&lt;/title&gt;"), ("unknown", "job.yaml")],
 )
-def test_title_and_first_line_name_the_job(changes: dict[str, str], job: str) -> None:
+def test_title_and_first_line_name_the_job(name: str, job: str) -> None:
     profile = a_profile()
-    profile = replace(profile, applications=(replace(profile.applications[-1], **changes),))
+    profile = replace(profile, applications=(replace(profile.applications[-1], name=name),))
     made_at = datetime(2026, 3, 1, 9, 30, tzinfo=UTC)
     page = sheet_page(a_sheet(), files=["logs/job.yaml"], profile=profile, made_at=made_at)
     assert f"<title>{job}: 2 nodes</title>" in page

@@ -20,6 +20,7 @@ from headway.domain import (
     Plan,
     Prediction,
     PromiseNeed,
+    StreamAnswer,
     Target,
 )
 from headway.report.columns import aligned
@@ -175,7 +176,7 @@ def test_an_interval_without_upper_end() -> None:
     assert "unbounded" in as_text(a_prediction(tuple_latency=latency))
 
 
-def whole(plan: Plan) -> str:
+def whole(plan: StreamAnswer) -> str:
     """What ``--verbose`` prints before the explanation."""
     return sheet_text(stream_sheet(plan))
 

@@ -176,11 +176,10 @@ def _answer(
     job, space = offer.job, offer.space
     slots, floor_s = space.num_slots(run.nodes), job.floor_s()
     findings = tuple(job.findings(slots))
-    probability: float | None = job.kept_probability(slots, offer.deadline.limit_s)
-    if any(finding.code is FindingCode.LOG_INCOMPLETE for finding in findings):
-        probability = None  # of the whole job, of which the log has a part
-    elif feasible:
-        probability = max(probability, offer.confidence)
+    probability: float | None = None  # unknown for a job of which the log has a part
+    if not any(finding.code is FindingCode.LOG_INCOMPLETE for finding in findings):
+        least = offer.confidence if feasible else 0.0
+        probability = max(job.kept_probability(slots, offer.deadline.limit_s), least)
     executors = run.nodes * space.executors_per_node
     conf = executor_conf(profile, executors, space)
     settings = planned_settings(conf, profiled_values(profile))
