@@ -21,6 +21,7 @@ def test_json_has_the_keys_of_the_contract(
         "utilization",
         "calibrated",
         "warnings",
+        "source_partitions",
         "arrivals",
         "sustainable_rate_per_s",
         "overrun_probability",
