@@ -18,8 +18,7 @@ from headway.domain.writes import CheckpointStore
 from headway.errors import InputError
 from headway.formats.from_json import parse_plan
 from headway.planner.bill import bill_per_hour
-from headway.planner.candidates import all_candidates
-from headway.planner.choice import chosen_setting
+from headway.planner.candidates import Candidates, all_candidates
 from headway.planner.question import Question
 from headway.planner.space import SearchSpace
 from headway.profiler.plan_text import read_plan
@@ -121,10 +120,8 @@ def test_a_log_shows_the_store_by_the_scheme(address: str, store: CheckpointStor
     assert read_plan(text).checkpoint_store == store
 
 
-def test_cost_takes_the_lowest_bill_of_all_numbers_of_nodes() -> None:
-    plan = planned(objective="cost", checkpoint_store="s3")
-    price = store_price("s3")
-    assert price is not None
+def settings_that_meet(target: str, rate_per_s: float, confidence: float) -> Candidates:
+    """Every setting on up to eight nodes that meets a target, with S3's prices."""
     space = SearchSpace(
         max_nodes=8,
         cores_per_executor=4,
@@ -133,22 +130,39 @@ def test_cost_takes_the_lowest_bill_of_all_numbers_of_nodes() -> None:
     )
     profile = a_profile()
     question = Question(
-        profile=replace(profile, arrivals=replace(profile.arrivals, rate_per_s=2000.0)),
-        target=Target(quantile=0.99, limit_s=3.0),
+        profile=replace(profile, arrivals=replace(profile.arrivals, rate_per_s=rate_per_s)),
+        target=Target.parse(target),
         space=space,
-        confidence=plan.confidence,
-        store_price=price,
+        confidence=confidence,
+        store_price=store_price("s3"),
         objective="cost",
-    ).at_confidence(plan.confidence)
-    bills = []
-    for nodes in range(1, 9):
-        setting = chosen_setting(all_candidates(question, (nodes,)))
-        if setting.meets(2000.0)[0]:
-            bills.append(float(bill_per_hour(setting)[0]))
-    assert plan.cost == pytest.approx(min(bills))
-    assert plan.cost < planned(checkpoint_store="s3").cost
-    # With fewer files per batch: fewer shuffle partitions than the profiled eight.
-    assert plan.configuration.shuffle_partitions < 8
+    ).at_confidence(confidence)
+    settings = all_candidates(question, range(1, 9))
+    return settings.take(settings.meets(rate_per_s))
+
+
+@pytest.mark.parametrize(
+    ("target", "rate_per_s"),
+    [("p99 <= 3s", 2000.0), ("mean <= 6s", 4000.0), ("p99 <= 800ms", 60_000.0)],
+)
+def test_cost_takes_the_lowest_bill_of_all_settings(target: str, rate_per_s: float) -> None:
+    asked: dict[str, Any] = {"target": target, "rate": rate_per_s, "checkpoint_store": "s3"}
+    plan = planned(**asked, objective="cost")
+    meeting = settings_that_meet(target, rate_per_s, plan.confidence)
+    assert plan.cost == pytest.approx(float(bill_per_hour(meeting).min()))
+    assert plan.cost < planned(**asked).cost
+    # Fewer files per batch, even with fewer shuffle partitions than slots.
+    assert plan.configuration.shuffle_partitions < plan.configuration.num_slots
+    fixed = [
+        planned(**asked, objective="cost", partitions=partitions).cost
+        for partitions in (1, 2, 4, 8)
+    ]
+    assert plan.cost == pytest.approx(min(fixed))
+
+
+def test_of_equal_bills_the_setting_is_the_preferred_one() -> None:
+    free = planned(objective="cost", checkpoint_store="disk")
+    assert free.configuration == planned(objective="nodes").configuration
 
 
 def test_a_bill_falls_with_the_trigger_interval() -> None:
