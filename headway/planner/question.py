@@ -100,6 +100,11 @@ class Question:
         return self.objective == "cost" and self.store_price is not None
 
     @property
+    def minimises_nodes(self) -> bool:
+        """Whether the fewest nodes are sought; for a lower bill or latency, more may be taken."""
+        return self.objective != "latency" and not self.minimises_bill
+
+    @property
     def has_windows(self) -> bool:
         """Whether a target is on the latency of windows."""
         return any(target.metric is Metric.WINDOW for target in self.latency_targets)

@@ -120,7 +120,7 @@ def settled_on(buy: Buy, optimality: Optimality, refused: tuple[str, ...]) -> Pl
             lambda: as_fast_as_possible(explained),
             lambda: advice_of(explained),
             # Last, for it costs the state.
-            lambda: new_checkpoint_advice(explained, nodes),
+            lambda: new_checkpoint_advice(explained, most_nodes=nodes, is_feasible=True),
         ),
         rules=later(rules),
         after_start=later(lambda: after_start(setting, configuration, latency_s)),
@@ -177,7 +177,7 @@ def nearest_there_is(
             lambda: sensitivities(explained, (*resized(explained), *retuned(explained)))
         ),
         **_advice(
-            lambda: new_checkpoint_advice(explained, max_nodes),
+            lambda: new_checkpoint_advice(explained, most_nodes=max_nodes, is_feasible=False),
             lambda: settling_advice(setting, Verdict.of(probability, question.confidence)),
             lambda: advice_of(explained),
         ),
