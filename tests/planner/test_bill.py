@@ -13,7 +13,8 @@ import pytest
 import headway
 from headway.api.results import as_text
 from headway.cli.main import run
-from headway.domain import JobProfile, NodeType, Target
+from headway.digits import format_money
+from headway.domain import FindingCode, JobProfile, NodeType, Target
 from headway.domain.writes import CheckpointStore
 from headway.errors import InputError
 from headway.formats.from_json import parse_plan
@@ -163,6 +164,103 @@ def test_cost_takes_the_lowest_bill_of_all_settings(target: str, rate_per_s: flo
 def test_of_equal_bills_the_setting_is_the_preferred_one() -> None:
     free = planned(objective="cost", checkpoint_store="disk")
     assert free.configuration == planned(objective="nodes").configuration
+
+
+@pytest.mark.parametrize("objective", ["nodes", "cost"])
+def test_a_new_checkpoint_says_what_the_existing_one_costs(objective: str) -> None:
+    asked: dict[str, Any] = {"checkpoint_store": "s3", "objective": objective}
+    profile = a_profile()
+    run = profile.settings[-1]
+    today = replace(run.configuration, shuffle_partitions=2)
+    profile = replace(profile, settings=(replace(run, configuration=today),))
+    plan = planned(profile, **asked)
+    (finding,) = [
+        finding for finding in plan.findings if finding.code is FindingCode.CHECKPOINT_WOULD_DO
+    ]
+    with_state = planned(profile, **asked, checkpoint="existing")
+    added_per_hour = finding.numbers["added_cost_per_hour"]
+    assert added_per_hour == pytest.approx(with_state.cost - plan.cost)
+    # A partition for every slot costs more than today's two, and a single one less.
+    assert (added_per_hour < 0) == (objective == "nodes")
+    by_month = format_money(abs(added_per_hour) * HOURS_PER_MONTH)
+    difference = f"for {by_month} per month {'less' if added_per_hour < 0 else 'more'}"
+    assert difference in " ".join(as_text(plan).split())
+
+
+def test_an_existing_checkpoint_beyond_the_limits_does_not_meet_the_target() -> None:
+    asked: dict[str, Any] = {"checkpoint_store": "s3", "objective": "cost"}
+    with_state = planned(**asked, checkpoint="existing")
+    num_files = round(with_state.writes.files_per_hour)
+    for limit in ({"budget": 0.99 * with_state.cost}, {"limit": f"files <= {num_files - 9}/h"}):
+        plan = planned(**asked, **limit)
+        assert plan.feasible
+        assert not planned(**asked, **limit, checkpoint="existing").feasible
+        codes = {finding.code for finding in plan.findings}
+        assert FindingCode.CHECKPOINT_WOULD_DO not in codes
+
+
+@pytest.mark.parametrize("objective", ["nodes", "cost"])
+def test_beyond_the_budget_the_nearest_plan_has_the_lowest_bill(objective: str) -> None:
+    asked: dict[str, Any] = {"partitions": 8, "checkpoint_store": "s3", "objective": objective}
+    lowest = planned(**(asked | {"objective": "cost"}))
+    plan = planned(**asked, budget=0.9 * lowest.cost)
+    assert not plan.feasible
+    assert (plan.configuration, plan.cost) == (lowest.configuration, lowest.cost)
+    assert plan.planned_latency_s == lowest.planned_latency_s
+    (need,) = plan.needs
+    assert need.within
+    assert need.cost_per_hour == pytest.approx(lowest.cost)
+    assert need.reached_s == lowest.planned_latency_s
+    (reason,) = plan.binding
+    assert reason == (
+        f"the lowest bill that meets p99 <= 3.00 s is {lowest.cost:.3g} USD per hour for 1 node "
+        f"and write requests, more than the budget of {0.9 * lowest.cost:.3g} USD"
+    )
+    assert "within the given limits" in as_text(plan).splitlines()[0]
+
+
+def test_beyond_the_limit_of_files_the_nearest_plan_has_the_fewest() -> None:
+    asked: dict[str, Any] = {"partitions": 8, "checkpoint_store": "s3"}
+    fewest = planned(**asked, objective="cost")
+    num_files = fewest.writes.files_per_hour
+    too_few = f"files <= {0.9 * num_files:.0f}/h"
+    plan = planned(**asked, limit=too_few)
+    assert plan.configuration == fewest.configuration
+    assert plan.binding[0].startswith(f"p99 <= 3.00 s takes {num_files:,.0f} files per hour")
+    # With a budget, too, each is exceeded alone, or both are.
+    enough = f"files <= {1.1 * num_files:.0f}/h"
+    over_budget = planned(**asked, limit=enough, budget=0.9 * fewest.cost)
+    assert over_budget.binding[0].startswith(
+        f"the lowest bill that meets p99 <= 3.00 s with no more files than the limit of "
+        f"{1.1 * num_files:,.0f} is"
+    )
+    over_both = planned(**asked, limit=too_few, budget=0.9 * fewest.cost)
+    assert over_both.configuration == fewest.configuration
+    assert over_both.binding[0].startswith("no configuration that meets p99 <= 3.00 s is within")
+
+
+def test_beyond_the_budget_the_nearest_limit_is_one_that_it_pays_for() -> None:
+    asked: dict[str, Any] = {"partitions": 8, "checkpoint_store": "s3"}
+    budget = 0.9 * planned(**asked, objective="cost").cost
+    plan = planned(**asked, budget=budget)
+    (nearest,) = [target for target in plan.nearest if target.gives_way == "limit"]
+    limit_s = nearest.numbers["limit_s"]
+    there = planned(**asked, budget=budget, target=f"p99 <= {limit_s}s")
+    assert there.feasible
+    assert there.nodes == nearest.numbers["nodes"]
+    assert there.cost <= budget
+    assert not planned(**asked, budget=budget, target=f"p99 <= {0.985 * limit_s}s").feasible
+
+
+@pytest.mark.parametrize("first", [0, 1])
+def test_of_node_types_the_one_that_exceeds_the_budget_by_least_is_the_nearest(first: int) -> None:
+    large = "large:cores=8,memory=64g,price=0.4"
+    types = [NODE, large] if first == 0 else [large, NODE]
+    asked: dict[str, Any] = {"partitions": 8, "checkpoint_store": "s3"}
+    bills = [planned(**asked, objective="cost", node_types=[kind]).cost for kind in types]
+    plan = planned(**asked, node_types=types, budget=0.9 * min(bills))
+    assert plan.node_type.name == "roomy"
+    assert plan.cost == pytest.approx(min(bills))
 
 
 def test_a_bill_falls_with_the_trigger_interval() -> None:

@@ -11,6 +11,8 @@ from headway.domain import (
     Arrivals,
     FindingCode,
     JobProfile,
+    NodeType,
+    Objective,
     StreamAnswer,
     Target,
 )
@@ -116,6 +118,27 @@ def test_a_plan_that_costs_the_state_says_whether_the_checkpoint_would_do() -> N
     for answer in (new, with_state):
         codes = {finding.code for finding in answer.findings}
         assert FindingCode.CHECKPOINT_WOULD_DO not in codes
+
+
+@pytest.mark.parametrize(("objective", "today"), [("nodes", 2), ("cost", 2), ("latency", 16)])
+def test_what_the_checkpoint_would_do_is_what_a_plan_with_it_says(
+    objective: Objective, today: int
+) -> None:
+    profile = with_partitions(a_profile(), today)
+    space, arrivals = replace(SPACE, executors_per_node=2), a_profile().arrivals
+    target, node_type = Target.parse("p99 <= 5s"), NodeType.parse("n:cores=8,price=0.2")
+    options: dict[str, Any] = {"objective": objective, "node_types": (node_type,)}
+    free = plan(profile, arrivals, target, space, **options)
+    assert free.configuration.shuffle_partitions != today
+    (finding,) = [
+        finding for finding in free.findings if finding.code is FindingCode.CHECKPOINT_WOULD_DO
+    ]
+    with_state = plan(profile, arrivals, target, space, **options, checkpoint="existing")
+    assert finding.numbers["latency_s"] == with_state.planned_latency_s
+    assert finding.numbers.get("nodes", free.nodes) == with_state.nodes
+    assert finding.numbers.get("added_cost_per_hour", 0.0) == pytest.approx(
+        (with_state.cost or 0.0) - (free.cost or 0.0)
+    )
 
 
 @pytest.mark.parametrize("limit", ["130ms", "200ms", "250ms"])
