@@ -145,8 +145,9 @@ class PromiseNeed:
 
     ``within`` says whether that may be bought; ``most_nodes`` is the largest number of nodes that
     was tried. ``nodes`` is None if none of those meets it; ``reached_s`` is the value reached
-    there, a latency or the time to catch up [s]. ``proved`` is false if ``nodes`` is None and not
-    every number of nodes was tried.
+    there, a latency or the time to catch up [s]. ``cost_per_hour`` is the cost of the nodes, and of
+    write requests if these are priced. ``proved`` is false if ``nodes`` is None and not every
+    number of nodes was tried.
     """
 
     promise: str

@@ -24,7 +24,8 @@ from headway.models.stages.task_counts import num_tasks_at
 from headway.planner.candidates import BoolArray, Candidates, candidates_at
 from headway.units import S_PER_HOUR
 
-_ROUNDED_RATIO = 1.0 + 1e-9
+_ROUNDED_EXCESS = 1e-9
+_LEAST_AMOUNT = 1e-12
 
 
 def bill_per_hour(settings: Candidates) -> Array:
@@ -59,13 +60,29 @@ def within_limits(settings: Candidates, bills_per_hour: Array | None = None) -> 
 
     ``bills_per_hour`` are their bills, if these are known already.
     """
-    question, is_within = settings.question, np.ones(len(settings), dtype=bool)
+    excess = excess_of_limits(settings, bills_per_hour)
+    return np.asarray(np.all(excess <= _ROUNDED_EXCESS, axis=0))
+
+
+def excess_of_limits(settings: Candidates, bills_per_hour: Array | None = None) -> Array:
+    """Distance of settings from the budget and from the limit of files, a row for each limit.
+
+    It is the logarithm of the bill over the budget, and of the files over their limit; without a
+    limit there is no row for it.
+    """
+    question = settings.question
+    rows: list[Array] = []
     if math.isfinite(question.most_bill_per_hour):
         bills = bill_per_hour(settings) if bills_per_hour is None else bills_per_hour
-        is_within &= bills <= question.most_bill_per_hour * _ROUNDED_RATIO
+        rows.append(_log_ratio(bills, question.most_bill_per_hour))
     if math.isfinite(question.most_files_per_hour):
-        is_within &= files_per_hour(settings) <= question.most_files_per_hour * _ROUNDED_RATIO
-    return is_within
+        rows.append(_log_ratio(files_per_hour(settings), question.most_files_per_hour))
+    return np.array(rows).reshape(len(rows), len(settings))
+
+
+def _log_ratio(values: Array, most: float) -> Array:
+    log_most = math.log(max(most, _LEAST_AMOUNT))
+    return np.asarray(np.log(np.maximum(values, _LEAST_AMOUNT)) - log_most)
 
 
 def within_limits_at_any_rate(settings: Candidates) -> BoolArray:
@@ -74,7 +91,7 @@ def within_limits_at_any_rate(settings: Candidates) -> BoolArray:
     if math.isinf(most_per_hour):
         return np.ones(len(settings), dtype=bool)
     files = files_per_hour(settings, most_often=True)
-    return np.asarray(files <= most_per_hour * _ROUNDED_RATIO)
+    return np.asarray(_log_ratio(files, most_per_hour) <= _ROUNDED_EXCESS)
 
 
 def files_per_hour(settings: Candidates, *, most_often: bool = False) -> Array:

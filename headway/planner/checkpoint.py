@@ -13,7 +13,9 @@ from headway.domain import (
     Configuration,
     JobProfile,
 )
+from headway.domain.target import targets_text
 from headway.errors import InputError, argument
+from headway.planner.bill import within_limits
 from headway.planner.candidates import all_candidates
 from headway.planner.choice import chosen_setting, fills_slots
 from headway.planner.explained_setting import ExplainedSetting
@@ -66,11 +68,15 @@ def held_by_checkpoint(question: Question) -> Question:
     return replace(question, space=replace(question.space, shuffle_partitions=pinned))
 
 
-def new_checkpoint_advice(planned: ExplainedSetting, nodes: int) -> Iterator[Advice]:
+def new_checkpoint_advice(
+    planned: ExplainedSetting, *, most_nodes: int, is_feasible: bool
+) -> Iterator[Advice]:
     """Gain of a new checkpoint, or of repartitioning the existing one offline, if it is worthwhile.
 
-    The existing one fixes the shuffle partitions of the planned setting, which has ``nodes`` (the
-    maximum if it is infeasible). The latency with others is that at the same trigger interval.
+    The existing one fixes the shuffle partitions of the planned setting. Only if the question keeps
+    it can a new one need fewer nodes, or meet targets that are infeasible: without that, the search
+    has tried new ones. Up to ``most_nodes`` are tried. The latency with other partitions is that at
+    the same trigger interval.
     """
     question, pinned = planned.question, pinned_partitions(planned.question.profile)
     is_held = question.checkpoint == "existing"
@@ -78,18 +84,21 @@ def new_checkpoint_advice(planned: ExplainedSetting, nodes: int) -> Iterator[Adv
     if not (is_held or is_free) or planned.configuration.shuffle_partitions != pinned:
         return
     free = replace(question, space=replace(question.space, shuffle_partitions=None))
-    bounded = replace(free, space=replace(free.space, max_nodes=nodes))
-    # Without a fixed number, the plan has the fewest nodes already.
-    fewest = fewest_nodes(bounded).nodes if is_held else nodes
-    if fewest is not None and (fewest < nodes or planned.latency_s > question.target.limit_s):
+    fewest = None
+    if is_held and (question.minimises_nodes or not is_feasible):
+        bounded = replace(free, space=replace(free.space, max_nodes=most_nodes))
+        fewest = fewest_nodes(bounded).nodes
+    if fewest is not None and not (is_feasible and fewest == most_nodes):
         best = chosen_setting(all_candidates(free, (fewest,)))
         best_s = float(best.latency_s(question.rate_per_s)[0])
-        gain = f"would need only {counted(fewest, 'node')}"
+        nodes = counted(fewest, "node")
+        targets = targets_text(question.promises)
+        gain = f"would need only {nodes}" if is_feasible else f"would meet {targets} with {nodes}"
     else:
         # A shorter trigger would need no new checkpoint; fewer tasks than slots would stay.
-        at_nodes = all_candidates(free, (nodes,))
-        at_trigger = at_nodes.trigger_s == planned.configuration.trigger_s
-        best = at_nodes.take(at_trigger & fills_slots(at_nodes))
+        at_nodes = all_candidates(free, (most_nodes,))
+        is_other = at_nodes.trigger_s == planned.configuration.trigger_s
+        best = at_nodes.take(is_other & fills_slots(at_nodes) & within_limits(at_nodes))
         if not len(best):
             return
         setting_index, best_s = lowest_latency(best)
@@ -97,6 +106,8 @@ def new_checkpoint_advice(planned: ExplainedSetting, nodes: int) -> Iterator[Adv
             return
         best = best.alone(setting_index)
         gain = f"would lower {question.target.statistic} to {format_duration(best_s)}"
+        if most_nodes != planned.nodes:
+            gain += f" on {counted(most_nodes, 'node')}"
     partitions = counted(int(best.partitions[0]), "shuffle partition")
     text = f"the checkpoint fixes {counted(pinned, 'shuffle partition')}; a new one with "
     text += f"{partitions} {gain}"

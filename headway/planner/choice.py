@@ -17,7 +17,7 @@ from headway.models.job.setting import duration_model, settled_batch_rows
 from headway.planner.bill import bill_per_hour, within_limits
 from headway.planner.candidates import BoolArray, Candidates, all_candidates, candidates_at
 from headway.planner.explained_setting import ExplainedSetting, is_worthwhile
-from headway.planner.fewest import first_meeting
+from headway.planner.fewest import first_meeting, first_to_meet, hopeful
 from headway.planner.frontier import best_of_each_node_count
 from headway.planner.noise_free import noise_free_rate_per_s
 from headway.planner.purchase import Offer
@@ -34,18 +34,22 @@ def chosen_setting(at_nodes: Candidates) -> Candidates:
     partition for every slot, since a checkpoint fixes these for good; those with a trigger of 0.5 s
     or more that batches of the expected duration overrun at most one time in ten; those that would
     sustain 1.25 times the rate. Of the remaining settings it takes today's partitions, then the
-    longest trigger, then the fewest partitions, or before these, if write requests are priced and
-    the cost is minimised, the lowest bill (F4); if none sustains 1.25 times the rate, it takes the
-    setting with the highest rate. The number of nodes is minimised before any of these preferences.
+    longest trigger, then the fewest partitions; if none sustains 1.25 times the rate, it takes the
+    setting with the highest rate. What is minimised comes before any of these preferences: the
+    number of nodes, or, if write requests are priced and the cost is minimised, the bill (F4), so
+    that only settings with the lowest bill of all that meet every target are left to choose from.
     If the plan has a trigger and would be faster without, it states by how much, and for both the
     share of slot time in which tasks run and the time between batches. If no setting meets the
     target, the floor is the lowest planned latency of all settings, and the plan names the setting
-    with the fewest nodes within 2% of it. If the target can
-    be met but not the other ones, it names, of the settings that meet it, the one that misses the
-    others by least. Up to 64 numbers of nodes, all are tried; of more, as many that are spread over
+    with the fewest nodes within 2% of it. If the target can be met but not the other ones, it
+    names, of the settings that meet it, the one that misses the others by least; if all of them can
+    be met, but not within the budget or the limit of files, the one that meets them and exceeds
+    these by least. Up to 64 numbers of nodes, all are tried; of more, as many that are spread over
     the range, which the plan states.
     """
     rate_per_s = at_nodes.question.rate_per_s
+    if at_nodes.question.minimises_bill:
+        at_nodes = _with_lowest_bill(at_nodes)
     is_possible = noise_free_rate_per_s(at_nodes) >= rate_per_s
     possible = at_nodes.take(is_possible & within_limits(at_nodes))
     meeting = possible.take(possible.meets_by_moments(rate_per_s))
@@ -130,8 +134,24 @@ def _is_setting(settings: Candidates, setting: Candidates) -> BoolArray:
     return np.asarray(same & (settings.trigger_s == setting.trigger_s[0]))
 
 
+def _with_lowest_bill(settings: Candidates) -> Candidates:
+    """Those with the lowest bill of all that meet every target; all of them if none does."""
+    rate_per_s = settings.question.rate_per_s
+    meeting = hopeful(settings, rate_per_s)
+    if not len(meeting):
+        return settings
+    bills = bill_per_hour(meeting)
+    order = np.argsort(bills, kind="stable").tolist()
+    lowest_index = first_to_meet(meeting, order, rate_per_s)
+    if lowest_index is None:
+        return settings
+    return meeting.take(np.isclose(bills, bills[lowest_index], rtol=1e-9, atol=0.0))
+
+
 def _most_preferred(best: Candidates) -> Candidates:
     """The setting to run, of those that meet every target by their moments."""
+    if len(best) == 1:
+        return best
     question = best.question
     for preferred in (_is_calibrated, fills_slots, _is_calm):
         best = _preferring(best, preferred(best))
@@ -144,8 +164,7 @@ def _most_preferred(best: Candidates) -> Candidates:
     costs_checkpoint = roomy.partitions != question.profile.todays_partitions
     if question.checkpoint == "new":
         costs_checkpoint = np.zeros_like(costs_checkpoint)
-    bill = bill_per_hour(roomy) if question.minimises_bill else np.zeros(len(roomy))
-    order = np.lexsort((roomy.partitions, -roomy.trigger_s, costs_checkpoint, bill))
+    order = np.lexsort((roomy.partitions, -roomy.trigger_s, costs_checkpoint))
     return roomy.take(order[:1])
 
 

@@ -77,11 +77,14 @@ class Question:
         )
 
     def of_alone(self, promise: Promise) -> Question:
-        """The same job and space with one target only, whatever is written and what that costs."""
+        """The same job and space with one target only, whatever is written and what that costs.
+
+        In place of a budget for the bill, the lowest bill is sought.
+        """
         lax = replace(
             self,
             also=(),
-            store_price=None,
+            objective="cost" if math.isfinite(self.most_bill_per_hour) else self.objective,
             most_bill_per_hour=math.inf,
             most_files_per_hour=math.inf,
         )
@@ -98,6 +101,11 @@ class Question:
     def minimises_bill(self) -> bool:
         """Whether the lowest bill of nodes and requests is sought."""
         return self.objective == "cost" and self.store_price is not None
+
+    @property
+    def minimises_nodes(self) -> bool:
+        """Whether the fewest nodes are sought; for a lower bill or latency, more may be taken."""
+        return self.objective != "latency" and not self.minimises_bill
 
     @property
     def has_windows(self) -> bool:

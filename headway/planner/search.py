@@ -33,7 +33,7 @@ from headway.planner.enumeration import (
     require_prices,
 )
 from headway.planner.explain.explained import nearest_there_is, settled_on
-from headway.planner.explain.infeasible import lowest_latency_in_reach
+from headway.planner.explain.infeasible import lowest_latency_in_reach, nearest_beyond_limits
 from headway.planner.fewest import fewest_nodes
 from headway.planner.growing_batches import until_a_date, while_growing, with_growth_ahead
 from headway.planner.promised import require_predictable
@@ -92,6 +92,12 @@ def plan(
     def planned(job: JobProfile) -> tuple[StreamAnswer, Question]:
         offers, refused = offered(question, job)
         _, buy, fewest = enumerated([_OfQuery(offer=offer) for offer in offers], objective)
+        beyond_limits = None
+        if fewest.nodes is None:
+            beyond_limits = nearest_beyond_limits(offer.question for offer in offers)
+        if beyond_limits is not None and beyond_limits.question is not buy.offer.question:
+            closest = next(offer for offer in offers if offer.question is beyond_limits.question)
+            buy, fewest = _OfQuery(offer=closest).nearest(), _OfQuery(offer=closest).fewest()
         of_buy = buy.offer.question
         if relaxation:
             from headway.planner.relaxation import relaxed_nodes
@@ -99,8 +105,9 @@ def plan(
             relaxed = replace(fewest.optimality, relaxed_nodes=relaxed_nodes(of_buy))
             fewest = fewest._replace(optimality=relaxed)
         if fewest.nodes is not None:
-            return settled_on(buy, fewest.optimality, refused), of_buy
-        return nearest_there_is(buy, fewest, offers, refused), of_buy
+            buy = replace(buy, sought=buy.setting)
+            return settled_on(buy, fewest.optimality, refused, _with_state(buy)), of_buy
+        return nearest_there_is(buy, fewest, offers, refused, beyond_limits), of_buy
 
     require_rows_kept(question.also, question.retention_s)
     job = with_full_join(for_fresh_jvm(question.profile) if from_start else question.profile)
@@ -225,3 +232,21 @@ class _OfQuery:
         lowest_s, fastest = lowest_latency_in_reach(self.offer.question)
         nodes = int(fastest.nodes[0])
         return Buy(offer=self.offer, nodes=nodes, sought=fastest, lowest_s=lowest_s)
+
+
+def _with_state(buy: Buy) -> Candidates | None:
+    """The setting that the search finds for the existing checkpoint, if a plan needs a new one.
+
+    None if it needs none, or if the existing one does not meet the question.
+    """
+    question, held = buy.offer.question, held_by_checkpoint(buy.offer.question.with_state())
+    pinned = held.space.shuffle_partitions
+    if pinned is None or pinned == buy.setting.partitions[0]:
+        return None
+    if question.minimises_nodes:
+        # With more of them, the existing checkpoint would not do as well.
+        space = replace(held.space, min_nodes=buy.nodes, max_nodes=buy.nodes)
+        held = replace(held, space=space)
+    query = _OfQuery(offer=replace(buy.offer, question=held))
+    fewest = query.fewest().nodes
+    return None if fewest is None else query.size(fewest, question.objective).setting

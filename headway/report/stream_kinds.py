@@ -52,6 +52,7 @@ from headway.report.wording import (
 )
 from headway.units import counted, format_duration
 from headway.words import words_of
+from headway.words.plans import with_checkpoint_text
 
 _MOST_REASONS_OF_OBSTACLES, MOST_NOTES_OF_OBSTACLES = 4, 2
 
@@ -156,9 +157,8 @@ def _facts(plan: Plan) -> Iterator[tuple[str, str]]:
 def _with_checkpoint_text(finding: Finding) -> str:
     """What the existing checkpoint would do, in one line."""
     partitions = counted(round(finding.numbers["partitions"]), "shuffle partition")
-    latency = f"{finding.names['statistic']} up to {format_duration(finding.numbers['latency_s'])}"
     existing = f"the existing one, with {partitions}, also meets the target"
-    return f"{existing}: {latency} (--checkpoint existing)"
+    return f"{existing}: {with_checkpoint_text(finding)} (--checkpoint existing)"
 
 
 def _today_text(plan: Plan, finding: Finding) -> str:

@@ -253,7 +253,9 @@ def headline(plan: StreamAnswer) -> str:
             all_targets = targets_text(plan.promises)
             certainty = certainty_text(plan.kept_probability, plan.confidence)
             return f"infeasible: {all_targets} at {rate} is {certainty}"
-        return f"infeasible: no configuration meets {failing_promises(plan)} at {rate}"
+        # Of a nearest plan that meets them all, the budget or the limit of files is exceeded.
+        limits = " within the given limits" if plan.verdict is Verdict.KEPT else ""
+        return f"infeasible: no configuration meets {failing_promises(plan)} at {rate}{limits}"
     answer = f"{nodes_meet(plan.nodes, plan.target)} at {rate}"
     ending = _first_of(plan.findings, FindingCode.GROWTH_ENDS_PROMISE)
     if ending is not None:

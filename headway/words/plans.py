@@ -5,9 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from headway.digits import rounded_down, size_text
+from headway.digits import format_money, rounded_down, size_text
 from headway.domain import Finding, FindingCode, NodeType
-from headway.units import S_PER_HOUR, counted, format_duration, spark_memory_text
+from headway.units import (
+    HOURS_PER_MONTH,
+    S_PER_HOUR,
+    counted,
+    format_duration,
+    spark_memory_text,
+)
 from headway.words.sentences import rows_text
 
 _NO_LIMIT = "no rate limit, though batches of up to {batch_rows:rows} meet the target: "
@@ -96,6 +102,31 @@ def _target_of_profile(finding: Finding) -> str:
     return (
         f"{finding.names['target']} is the lowest p99 that the profiled setting meets{predicted}: "
         "no other target was given"
+    )
+
+
+def with_checkpoint_text(finding: Finding) -> str:
+    """What the plan would be with the existing checkpoint: its latency, nodes and cost.
+
+    The nodes and the cost are mentioned only where they differ from those of the plan.
+    """
+    numbers, names = finding.numbers, finding.names
+    text = f"{names['statistic']} up to {format_duration(numbers['latency_s'])}"
+    if "nodes" in numbers:
+        text += f" on {counted(round(numbers['nodes']), 'node')}"
+    added_per_hour = numbers.get("added_cost_per_hour")
+    if added_per_hour is not None:
+        by_month = abs(added_per_hour) * HOURS_PER_MONTH
+        amount = format_money(by_month, currency=names["currency"])
+        text += f", for {amount} per month {'more' if added_per_hour > 0 else 'less'}"
+    return text
+
+
+def _checkpoint_would_do(finding: Finding) -> str:
+    partitions = counted(round(finding.numbers["partitions"]), "shuffle partition")
+    return (
+        f"the existing checkpoint, with {partitions} and its state, also meets the target: "
+        f"{with_checkpoint_text(finding)}, with headway plan --checkpoint existing"
     )
 
 
@@ -230,10 +261,7 @@ OF_PLANS: Mapping[FindingCode, Callable[[Finding], str] | str] = {
     FindingCode.ROWS_NOT_COUNTED: (
         "the log counts no rows: planned for the profiled rate, and without a rate limit"
     ),
-    FindingCode.CHECKPOINT_WOULD_DO: (
-        "the existing checkpoint, with {partitions:#shuffle partition} and its state, also meets "
-        "the target: {statistic} up to {latency_s:duration} with headway plan --checkpoint existing"
-    ),
+    FindingCode.CHECKPOINT_WOULD_DO: _checkpoint_would_do,
     FindingCode.IDLE_SLOTS: _idle_slots,
     FindingCode.IDLE_CORES: (
         "{idle_cores:#core} of the {cores_per_executor:.0f} cores of an executor stay idle, "

@@ -13,13 +13,13 @@ import pytest
 import headway
 from headway.api.results import as_text
 from headway.cli.main import run
-from headway.domain import JobProfile, NodeType, Target
+from headway.digits import format_money
+from headway.domain import FindingCode, JobProfile, NodeType, Target
 from headway.domain.writes import CheckpointStore
 from headway.errors import InputError
 from headway.formats.from_json import parse_plan
 from headway.planner.bill import bill_per_hour
-from headway.planner.candidates import all_candidates
-from headway.planner.choice import chosen_setting
+from headway.planner.candidates import Candidates, all_candidates
 from headway.planner.question import Question
 from headway.planner.space import SearchSpace
 from headway.profiler.plan_text import read_plan
@@ -129,10 +129,8 @@ def test_a_log_shows_the_store_by_the_scheme(address: str, store: CheckpointStor
     assert read_plan(text).checkpoint_store == store
 
 
-def test_cost_takes_the_lowest_bill_of_all_numbers_of_nodes() -> None:
-    plan = planned(objective="cost", checkpoint_store="s3")
-    price = store_price("s3")
-    assert price is not None
+def settings_that_meet(target: str, rate_per_s: float, confidence: float) -> Candidates:
+    """Every setting on up to eight nodes that meets a target, with S3's prices."""
     space = SearchSpace(
         max_nodes=8,
         cores_per_executor=4,
@@ -141,22 +139,136 @@ def test_cost_takes_the_lowest_bill_of_all_numbers_of_nodes() -> None:
     )
     profile = a_profile()
     question = Question(
-        profile=replace(profile, arrivals=replace(profile.arrivals, rate_per_s=2000.0)),
-        target=Target(quantile=0.99, limit_s=3.0),
+        profile=replace(profile, arrivals=replace(profile.arrivals, rate_per_s=rate_per_s)),
+        target=Target.parse(target),
         space=space,
-        confidence=plan.confidence,
-        store_price=price,
+        confidence=confidence,
+        store_price=store_price("s3"),
         objective="cost",
-    ).at_confidence(plan.confidence)
-    bills = []
-    for nodes in range(1, 9):
-        setting = chosen_setting(all_candidates(question, (nodes,)))
-        if setting.meets(2000.0)[0]:
-            bills.append(float(bill_per_hour(setting)[0]))
+    ).at_confidence(confidence)
+    settings = all_candidates(question, range(1, 9))
+    return settings.take(settings.meets(rate_per_s))
+
+
+@pytest.mark.parametrize(
+    ("target", "rate_per_s"),
+    [("p99 <= 3s", 2000.0), ("mean <= 6s", 4000.0), ("p99 <= 800ms", 60_000.0)],
+)
+def test_cost_takes_the_lowest_bill_of_all_settings(target: str, rate_per_s: float) -> None:
+    asked: dict[str, Any] = {"target": target, "rate": rate_per_s, "checkpoint_store": "s3"}
+    plan = planned(**asked, objective="cost")
+    meeting = settings_that_meet(target, rate_per_s, plan.confidence)
+    assert plan.cost == pytest.approx(float(bill_per_hour(meeting).min()))
+    assert plan.cost < planned(**asked).cost
+    # Fewer files per batch, even with fewer shuffle partitions than slots.
+    assert plan.configuration.shuffle_partitions < plan.configuration.num_slots
+    fixed = [
+        planned(**asked, objective="cost", partitions=partitions).cost
+        for partitions in (1, 2, 4, 8)
+    ]
+    assert plan.cost == pytest.approx(min(fixed))
+
+
+def test_of_equal_bills_the_setting_is_the_preferred_one() -> None:
+    free = planned(objective="cost", checkpoint_store="disk")
+    assert free.configuration == planned(objective="nodes").configuration
+
+
+@pytest.mark.parametrize("objective", ["nodes", "cost"])
+def test_a_new_checkpoint_says_what_the_existing_one_costs(objective: str) -> None:
+    asked: dict[str, Any] = {"checkpoint_store": "s3", "objective": objective}
+    profile = a_profile()
+    run = profile.settings[-1]
+    today = replace(run.configuration, shuffle_partitions=2)
+    profile = replace(profile, settings=(replace(run, configuration=today),))
+    plan = planned(profile, **asked)
+    (finding,) = [
+        finding for finding in plan.findings if finding.code is FindingCode.CHECKPOINT_WOULD_DO
+    ]
+    with_state = planned(profile, **asked, checkpoint="existing")
+    added_per_hour = finding.numbers["added_cost_per_hour"]
+    assert added_per_hour == pytest.approx(with_state.cost - plan.cost)
+    # A partition for every slot costs more than today's two, and a single one less.
+    assert (added_per_hour < 0) == (objective == "nodes")
+    by_month = format_money(abs(added_per_hour) * HOURS_PER_MONTH)
+    difference = f"for {by_month} per month {'less' if added_per_hour < 0 else 'more'}"
+    assert difference in " ".join(as_text(plan).split())
+
+
+def test_an_existing_checkpoint_beyond_the_limits_does_not_meet_the_target() -> None:
+    asked: dict[str, Any] = {"checkpoint_store": "s3", "objective": "cost"}
+    with_state = planned(**asked, checkpoint="existing")
+    num_files = round(with_state.writes.files_per_hour)
+    for limit in ({"budget": 0.99 * with_state.cost}, {"limit": f"files <= {num_files - 9}/h"}):
+        plan = planned(**asked, **limit)
+        assert plan.feasible
+        assert not planned(**asked, **limit, checkpoint="existing").feasible
+        codes = {finding.code for finding in plan.findings}
+        assert FindingCode.CHECKPOINT_WOULD_DO not in codes
+
+
+@pytest.mark.parametrize("objective", ["nodes", "cost"])
+def test_beyond_the_budget_the_nearest_plan_has_the_lowest_bill(objective: str) -> None:
+    asked: dict[str, Any] = {"partitions": 8, "checkpoint_store": "s3", "objective": objective}
+    lowest = planned(**(asked | {"objective": "cost"}))
+    plan = planned(**asked, budget=0.9 * lowest.cost)
+    assert not plan.feasible
+    assert (plan.configuration, plan.cost) == (lowest.configuration, lowest.cost)
+    assert plan.planned_latency_s == lowest.planned_latency_s
+    (need,) = plan.needs
+    assert need.within
+    assert need.cost_per_hour == pytest.approx(lowest.cost)
+    assert need.reached_s == lowest.planned_latency_s
+    (reason,) = plan.binding
+    assert reason == (
+        f"the lowest bill that meets p99 <= 3.00 s is {lowest.cost:.3g} USD per hour for 1 node "
+        f"and write requests, more than the budget of {0.9 * lowest.cost:.3g} USD"
+    )
+    assert "within the given limits" in as_text(plan).splitlines()[0]
+
+
+def test_beyond_the_limit_of_files_the_nearest_plan_has_the_fewest() -> None:
+    asked: dict[str, Any] = {"partitions": 8, "checkpoint_store": "s3"}
+    fewest = planned(**asked, objective="cost")
+    num_files = fewest.writes.files_per_hour
+    too_few = f"files <= {0.9 * num_files:.0f}/h"
+    plan = planned(**asked, limit=too_few)
+    assert plan.configuration == fewest.configuration
+    assert plan.binding[0].startswith(f"p99 <= 3.00 s takes {num_files:,.0f} files per hour")
+    # With a budget, too, each is exceeded alone, or both are.
+    enough = f"files <= {1.1 * num_files:.0f}/h"
+    over_budget = planned(**asked, limit=enough, budget=0.9 * fewest.cost)
+    assert over_budget.binding[0].startswith(
+        f"the lowest bill that meets p99 <= 3.00 s with no more files than the limit of "
+        f"{1.1 * num_files:,.0f} is"
+    )
+    over_both = planned(**asked, limit=too_few, budget=0.9 * fewest.cost)
+    assert over_both.configuration == fewest.configuration
+    assert over_both.binding[0].startswith("no configuration that meets p99 <= 3.00 s is within")
+
+
+def test_beyond_the_budget_the_nearest_limit_is_one_that_it_pays_for() -> None:
+    asked: dict[str, Any] = {"partitions": 8, "checkpoint_store": "s3"}
+    budget = 0.9 * planned(**asked, objective="cost").cost
+    plan = planned(**asked, budget=budget)
+    (nearest,) = [target for target in plan.nearest if target.gives_way == "limit"]
+    limit_s = nearest.numbers["limit_s"]
+    there = planned(**asked, budget=budget, target=f"p99 <= {limit_s}s")
+    assert there.feasible
+    assert there.nodes == nearest.numbers["nodes"]
+    assert there.cost <= budget
+    assert not planned(**asked, budget=budget, target=f"p99 <= {0.985 * limit_s}s").feasible
+
+
+@pytest.mark.parametrize("first", [0, 1])
+def test_of_node_types_the_one_that_exceeds_the_budget_by_least_is_the_nearest(first: int) -> None:
+    large = "large:cores=8,memory=64g,price=0.4"
+    types = [NODE, large] if first == 0 else [large, NODE]
+    asked: dict[str, Any] = {"partitions": 8, "checkpoint_store": "s3"}
+    bills = [planned(**asked, objective="cost", node_types=[kind]).cost for kind in types]
+    plan = planned(**asked, node_types=types, budget=0.9 * min(bills))
+    assert plan.node_type.name == "roomy"
     assert plan.cost == pytest.approx(min(bills))
-    assert plan.cost < planned(checkpoint_store="s3").cost
-    # With fewer files per batch: fewer shuffle partitions than the profiled eight.
-    assert plan.configuration.shuffle_partitions < 8
 
 
 def test_a_bill_falls_with_the_trigger_interval() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -10,6 +11,8 @@ from headway.domain import (
     Arrivals,
     FindingCode,
     JobProfile,
+    NodeType,
+    Objective,
     StreamAnswer,
     Target,
 )
@@ -115,6 +118,63 @@ def test_a_plan_that_costs_the_state_says_whether_the_checkpoint_would_do() -> N
     for answer in (new, with_state):
         codes = {finding.code for finding in answer.findings}
         assert FindingCode.CHECKPOINT_WOULD_DO not in codes
+
+
+@pytest.mark.parametrize(("objective", "today"), [("nodes", 2), ("cost", 2), ("latency", 16)])
+def test_what_the_checkpoint_would_do_is_what_a_plan_with_it_says(
+    objective: Objective, today: int
+) -> None:
+    profile = with_partitions(a_profile(), today)
+    space, arrivals = replace(SPACE, executors_per_node=2), a_profile().arrivals
+    target, node_type = Target.parse("p99 <= 5s"), NodeType.parse("n:cores=8,price=0.2")
+    options: dict[str, Any] = {"objective": objective, "node_types": (node_type,)}
+    free = plan(profile, arrivals, target, space, **options)
+    assert free.configuration.shuffle_partitions != today
+    (finding,) = [
+        finding for finding in free.findings if finding.code is FindingCode.CHECKPOINT_WOULD_DO
+    ]
+    with_state = plan(profile, arrivals, target, space, **options, checkpoint="existing")
+    assert finding.numbers["latency_s"] == with_state.planned_latency_s
+    assert finding.numbers.get("nodes", free.nodes) == with_state.nodes
+    assert finding.numbers.get("added_cost_per_hour", 0.0) == pytest.approx(
+        (with_state.cost or 0.0) - (free.cost or 0.0)
+    )
+
+
+@pytest.mark.parametrize("limit", ["130ms", "200ms", "250ms"])
+def test_without_a_checkpoint_that_is_kept_a_new_one_makes_no_target_feasible(limit: str) -> None:
+    """The search has tried every number of shuffle partitions on every number of nodes."""
+    num_alike = 0
+    for partitions in (1, 2, 4, 8):
+        profile = with_partitions(pinned_at(partitions), partitions)
+        target = Target.parse(f"p99 <= {limit}")
+        free = plan(profile, Arrivals(rate_per_s=5000.0), target, SPACE)
+        assert not free.feasible
+        num_alike += free.configuration.shuffle_partitions == partitions
+        assert not any("a new one with" in advice.text for advice in free.advice)
+    assert num_alike > 0
+
+
+def test_where_only_a_new_checkpoint_meets_the_target_it_says_with_how_many_nodes() -> None:
+    profile, space = pinned_at(200), replace(SPACE, max_nodes=2)
+    arrivals, target = Arrivals(rate_per_s=5000.0), Target.parse("p99 <= 1s")
+    with_state = plan(profile, arrivals, target, space, checkpoint="existing")
+    new = plan(profile, arrivals, target, space, checkpoint="new")
+    assert new.feasible
+    assert not with_state.feasible
+    (advice,) = [advice for advice in with_state.advice if "a new one with" in advice.text]
+    nodes = "1 node" if new.nodes == 1 else f"{new.nodes} nodes"
+    assert f" would meet p99 <= 1.00 s with {nodes}; " in advice.text
+
+
+def test_of_nodes_that_lower_the_latency_a_new_checkpoint_saves_none() -> None:
+    """With fewer of them, the existing checkpoint meets the target, too."""
+    profile, arrivals = with_partitions(pinned_at(16), 16), Arrivals(rate_per_s=50_000.0)
+    options: dict[str, Any] = {"checkpoint": "existing"}
+    fewest = plan(profile, arrivals, TARGET, SPACE, **options)
+    fastest = plan(profile, arrivals, TARGET, SPACE, objective="latency", **options)
+    assert fewest.nodes < fastest.nodes
+    assert not any("would need only" in advice.text for advice in fastest.advice)
 
 
 def test_a_plan_that_is_free_fixes_nothing() -> None:

@@ -25,9 +25,10 @@ from headway.domain import (
 from headway.domain.later import later
 from headway.planner.after_start import after_start
 from headway.planner.answer import plan_fields
+from headway.planner.bill import bill_per_hour
 from headway.planner.candidates import Candidates, all_candidates, candidates_at
-from headway.planner.checkpoint import held_by_checkpoint, new_checkpoint_advice
-from headway.planner.choice import Buy, as_fast_as_possible, chosen_setting
+from headway.planner.checkpoint import new_checkpoint_advice
+from headway.planner.choice import Buy, as_fast_as_possible
 from headway.planner.enumeration import Fewest
 from headway.planner.explain.advice import advice_of
 from headway.planner.explain.infeasible import (
@@ -56,11 +57,17 @@ from headway.planner.tasks import short_of_tasks
 from headway.planner.verdict import kept_probability, settling_advice
 
 
-def settled_on(buy: Buy, optimality: Optimality, refused: tuple[str, ...]) -> Plan:
+def settled_on(
+    buy: Buy,
+    optimality: Optimality,
+    refused: tuple[str, ...],
+    with_state: Candidates | None = None,
+) -> Plan:
     """The plan for a number of nodes that meets the targets, and why it was chosen.
 
     ``optimality`` is what is proven for fewer nodes; ``refused`` are the node types that cannot run
-    the job, with the reason of each.
+    the job, with the reason of each. ``with_state`` is what the plan would be with the existing
+    checkpoint, if it takes a new one and need not.
     """
     offer, question, setting = buy.offer, buy.offer.question, buy.setting
     limit = planned_rate_limit(setting)
@@ -101,7 +108,7 @@ def settled_on(buy: Buy, optimality: Optimality, refused: tuple[str, ...]) -> Pl
             *join_findings(question.profile),
             *slow_growth_findings(setting),
             *retention_findings(setting, configuration),
-            *_existing_checkpoint(explained),
+            *_existing_checkpoint(explained, with_state),
             *_idle_slots(explained),
             *findings_of_switches(offer, explained),
         ),
@@ -120,7 +127,7 @@ def settled_on(buy: Buy, optimality: Optimality, refused: tuple[str, ...]) -> Pl
             lambda: as_fast_as_possible(explained),
             lambda: advice_of(explained),
             # Last, for it costs the state.
-            lambda: new_checkpoint_advice(explained, nodes),
+            lambda: new_checkpoint_advice(explained, most_nodes=nodes, is_feasible=True),
         ),
         rules=later(rules),
         after_start=later(lambda: after_start(setting, configuration, latency_s)),
@@ -129,12 +136,17 @@ def settled_on(buy: Buy, optimality: Optimality, refused: tuple[str, ...]) -> Pl
 
 
 def nearest_there_is(
-    buy: Buy, fewest: Fewest, offers: Sequence[Offer], refused: tuple[str, ...]
+    buy: Buy,
+    fewest: Fewest,
+    offers: Sequence[Offer],
+    refused: tuple[str, ...],
+    beyond_limits: Candidates | None,
 ) -> InfeasiblePlan:
     """The nearest plan if no setting meets the targets, and what would make them feasible.
 
     ``buy`` is close to the lowest latency of the nearest offer, ``fewest`` the result of the search
-    for that one, and ``offers`` are all that were tried.
+    for that one, and ``offers`` are all that were tried. If only the budget or the limit of files
+    is in the way, ``beyond_limits`` is the setting that exceeds it by least.
     """
     from headway.planner.explain.nearest import Nearest, need_of
 
@@ -150,7 +162,9 @@ def nearest_there_is(
     nearest = Nearest(offers=offers, highest=highest, answered=[(question, fewest)])
     needs = tuple(need_of(nearest, promise) for promise in question.promises)
     failing = [index for index, need in enumerate(needs) if not need.within]
-    best, setting = frontier[-1], nearest_setting(question, floor_s, buy.setting)
+    best, setting = frontier[-1], beyond_limits
+    if setting is None:
+        setting = nearest_setting(question, floor_s, buy.setting)
     if math.isinf(floor_s) and best.configuration is not None:
         nodes = best.configuration.executors // question.space.executors_per_node
         partitions, trigger_s = best.configuration.shuffle_partitions, best.configuration.trigger_s
@@ -177,7 +191,7 @@ def nearest_there_is(
             lambda: sensitivities(explained, (*resized(explained), *retuned(explained)))
         ),
         **_advice(
-            lambda: new_checkpoint_advice(explained, max_nodes),
+            lambda: new_checkpoint_advice(explained, most_nodes=max_nodes, is_feasible=False),
             lambda: settling_advice(setting, Verdict.of(probability, question.confidence)),
             lambda: advice_of(explained),
         ),
@@ -217,18 +231,30 @@ def _highest(question: Question) -> FrontierPoint:
     return point
 
 
-def _existing_checkpoint(planned: ExplainedSetting) -> Iterator[Finding]:
-    """Whether a plan that costs the state, for later room, could have been had with it."""
-    question, held = planned.question, held_by_checkpoint(planned.question.with_state())
-    pinned = held.space.shuffle_partitions
-    if pinned is None or pinned == planned.configuration.shuffle_partitions:
+def _existing_checkpoint(
+    planned: ExplainedSetting, with_state: Candidates | None
+) -> Iterator[Finding]:
+    """What a plan that costs the state would be with it, if it could be had with it."""
+    if with_state is None:
         return
-    setting = chosen_setting(all_candidates(held, (planned.nodes,)))
-    if setting.meets(question.rate_per_s)[0]:
-        latency_s = float(setting.latency_s(question.rate_per_s)[0])
-        numbers = {"partitions": pinned, "latency_s": latency_s}
-        names = {"statistic": planned.statistic}
-        yield Finding(code=FindingCode.CHECKPOINT_WOULD_DO, numbers=numbers, names=names)
+    question, nodes = planned.question, int(with_state.nodes[0])
+    numbers = {
+        "partitions": int(with_state.partitions[0]),
+        "latency_s": float(with_state.latency_s(question.rate_per_s)[0]),
+    }
+    names = {"statistic": planned.statistic}
+    if nodes != planned.nodes:
+        numbers["nodes"] = nodes
+    (with_state_per_hour,), (planned_per_hour,) = (
+        bill_per_hour(setting).tolist() for setting in (with_state, planned.under(question))
+    )
+    # Without a price of nodes, bills can be compared only for the same number of them.
+    is_known = nodes == planned.nodes or question.space.cost_per_hour(nodes) is not None
+    if is_known and not math.isclose(with_state_per_hour, planned_per_hour):
+        priced = question.space.node_type or question.store_price
+        numbers["added_cost_per_hour"] = with_state_per_hour - planned_per_hour
+        names["currency"] = "" if priced is None else priced.currency
+    yield Finding(code=FindingCode.CHECKPOINT_WOULD_DO, numbers=numbers, names=names)
 
 
 def _idle_slots(explained: ExplainedSetting) -> Iterator[Finding]:

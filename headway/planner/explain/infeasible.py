@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from itertools import groupby
 
@@ -13,8 +13,12 @@ from headway.assumptions.planning import CLOSE_TO_FLOOR_RATIO, NODE_COUNTS_TRIED
 from headway.digits import format_money
 from headway.domain import FrontierPoint, JobProfile, Target
 from headway.domain.target import targets_text
-from headway.models.arrays import Array
-from headway.planner.bill import bill_per_hour, files_per_hour
+from headway.planner.bill import (
+    bill_per_hour,
+    excess_of_limits,
+    files_per_hour,
+    within_limits,
+)
 from headway.planner.candidates import Candidates, all_candidates
 from headway.planner.explain.reasons import broken_promise, saturation_text
 from headway.planner.fewest import first_to_meet
@@ -94,9 +98,9 @@ def why_infeasible(
     elif math.isinf(floor_s):
         verb = "is" if nodes == 1 else "are"
         yield f"{counted(nodes, 'node')} {verb} {saturation_text(nearest, question.rate_per_s)}"
-    elif (over_budget := _over_budget(question) or _too_many_files(question)) is not None:
+    elif (beyond := _beyond_limits_text(nearest)) is not None:
         # At a higher price or with more files the targets are met: nothing else is a reason.
-        yield over_budget
+        yield beyond
         return
     elif floor_s <= target.limit_s:
         together = "both" if len(question.promises) == 2 else "all of"
@@ -130,49 +134,66 @@ def why_infeasible(
     )
 
 
-def _over_budget(question: Question) -> str | None:
-    """Why the bill prevents a plan; None if the targets are not met for more money either."""
-    if question.store_price is None or math.isinf(question.most_bill_per_hour):
-        return None
-    lax = replace(question, most_bill_per_hour=math.inf)
-    cheapest = _least_to_meet(lax, bill_per_hour)
-    if cheapest is None:
-        return None
-    setting, bill = cheapest
-    currency, nodes = question.store_price.currency, int(setting.nodes[0])
-    return (
-        f"the lowest bill that meets {targets_text(question.promises)} is "
-        f"{format_money(bill, currency=currency)} per hour for {counted(nodes, 'node')} and write "
-        "requests, more than the budget of "
-        f"{format_money(question.most_bill_per_hour, currency=currency)}"
-    )
+def nearest_beyond_limits(questions: Iterable[Question]) -> Candidates | None:
+    """Of the settings of some questions that meet every target, the one closest to its limits.
+
+    They exceed the budget or the limit of files: those that exceed only one of them come first.
+    None if no setting meets the targets, or if there are no such limits.
+    """
+    nearest = [setting for setting in map(_nearest_to_limits, questions) if setting is not None]
+    return min(nearest, key=_miss_of_limits, default=None)
 
 
-def _too_many_files(question: Question) -> str | None:
-    """Why the limit of files prevents a plan; None if the targets are not met with more either."""
-    if math.isinf(question.most_files_per_hour):
+def _nearest_to_limits(question: Question) -> Candidates | None:
+    if math.isinf(min(question.most_bill_per_hour, question.most_files_per_hour)):
         return None
-    fewest = _least_to_meet(replace(question, most_files_per_hour=math.inf), files_per_hour)
-    if fewest is None:
-        return None
-    setting, num_files = fewest
-    return (
-        f"{targets_text(question.promises)} takes {num_files:,.0f} files per hour at least, with "
-        f"{setting.configuration(0).shuffle_partitions} shuffle partitions and a trigger of "
-        f"{spark_trigger_text(float(setting.trigger_s[0]))}, more than the limit of "
-        f"{question.most_files_per_hour:,.0f}"
-    )
-
-
-def _least_to_meet(
-    question: Question, measure: Callable[[Candidates], Array]
-) -> tuple[Candidates, float] | None:
-    """The setting with the least of a measure that meets a question, and that measure, if any."""
     settings = all_candidates(question, counts_to_look_at(question))
-    values = measure(settings)
-    order = np.argsort(values, kind="stable").tolist()
-    index = first_to_meet(settings, order, question.rate_per_s)
-    return None if index is None else (settings.alone(index), float(values[index]))
+    settings = settings.take(settings.could_meet(question.rate_per_s))
+    if not len(settings):
+        return None
+    excess = excess_of_limits(settings)
+    order = np.lexsort((excess.max(axis=0), np.count_nonzero(excess > 0.0, axis=0))).tolist()
+    first_met = first_to_meet(settings, order, question.rate_per_s)
+    return None if first_met is None else settings.alone(first_met)
+
+
+def _miss_of_limits(setting: Candidates) -> tuple[int, float]:
+    """How many limits one setting exceeds, and by how much the worst."""
+    excess = excess_of_limits(setting)
+    return int(np.count_nonzero(excess > 0.0)), float(excess.max())
+
+
+def _beyond_limits_text(nearest: Candidates) -> str | None:
+    """Why the budget or the limit of files prevents a plan; None if something else does."""
+    question = nearest.question
+    limits = question.most_bill_per_hour, question.most_files_per_hour
+    if within_limits(nearest)[0] or not nearest.meets(question.rate_per_s)[0]:
+        return None
+    (bill,), (num_files,) = bill_per_hour(nearest), files_per_hour(nearest)
+    most_bill, most_files = limits
+    currency = "" if question.store_price is None else question.store_price.currency
+    budget_text = f"the budget of {format_money(most_bill, currency=currency)}"
+    bill_text = (
+        f"{format_money(bill, currency=currency)} per hour for "
+        f"{counted(int(nearest.nodes[0]), 'node')} and write requests"
+    )
+    files_text = (
+        f"{num_files:,.0f} files per hour at least, with "
+        f"{counted(int(nearest.partitions[0]), 'shuffle partition')} and a trigger of "
+        f"{spark_trigger_text(float(nearest.trigger_s[0]))}"
+    )
+    limit_text = f"the limit of {most_files:,.0f}"
+    targets = targets_text(question.promises)
+    if num_files <= most_files:
+        also = "" if math.isinf(most_files) else f" with no more files than {limit_text}"
+        return f"the lowest bill that meets {targets}{also} is {bill_text}, more than {budget_text}"
+    if bill <= most_bill:
+        also = "" if math.isinf(most_bill) else f" within {budget_text}"
+        return f"{targets}{also} takes {files_text}, more than {limit_text}"
+    return (
+        f"no configuration that meets {targets} is within {budget_text} or within {limit_text} "
+        f"files per hour: the nearest one takes {bill_text}, and {num_files:,.0f} files per hour"
+    )
 
 
 def _empty_batch_text(question: Question) -> str:
@@ -209,7 +230,8 @@ def nearest_setting(question: Question, floor_s: float, fastest: Candidates) -> 
     """The setting that is closest to all targets: (P6).
 
     If the first target can be met, the setting that meets it and misses the other targets by least;
-    otherwise, or without other targets, the setting with the lowest latency.
+    otherwise, or without other targets, the setting with the lowest latency. What prevents a plan
+    is not the budget or the limit of files, for which there is `nearest_beyond_limits`.
     """
     if floor_s > question.target.limit_s:
         return fastest

@@ -26,8 +26,9 @@ from headway.domain import (
     Target,
 )
 from headway.domain.target import targets_text
+from headway.planner.bill import within_limits
 from headway.planner.candidates import all_candidates
-from headway.planner.choice import Buy, chosen_setting
+from headway.planner.choice import Buy, cheapest
 from headway.planner.enumeration import Fewest, best_of, first_place
 from headway.planner.explain.infeasible import (
     counts_to_look_at,
@@ -63,7 +64,9 @@ class Nearest:
     of confidence (by bisection, since latencies only increase with it); the statistic. Limits are
     rounded up and rates down to three digits, so that the values shown are feasible, and the number
     of nodes beside each is the minimum for exactly these targets. Each equals enumeration
-    (`tests/planner/test_nearest.py`). In addition, the answer shows what each target needs alone.
+    (`tests/planner/test_nearest.py`). In addition, the answer shows what each target needs alone,
+    without the budget and the limit of files: the fewest nodes, or the lowest bill if there is a
+    budget for it or it is minimised.
     """
 
     offers: Sequence[Offer]
@@ -92,18 +95,20 @@ class Nearest:
             yield from self._by_statistic()
 
     def fewest(self, change: Change) -> Buy | None:
-        """What to buy for another question: the best offer, None if none is feasible."""
+        """What to buy for another question: the best offer of it, None if none is feasible."""
         return self.searched(change)[0]
 
     def searched(self, change: Change) -> tuple[Buy | None, bool]:
         """The same, and whether every number of nodes was tried."""
-        sizes = [(offer, self._fewest_of(change(offer.question))) for offer in self.offers]
+        changed = [replace(offer, question=change(offer.question)) for offer in self.offers]
+        sizes = [(offer, self._fewest_of(offer.question)) for offer in changed]
         able = [
             Buy(offer=offer, nodes=fewest.nodes)
             for offer, fewest in sizes
             if fewest.nodes is not None
         ]
-        objective: Objective = "cost" if self.question.objective == "cost" else "nodes"
+        by_cost = changed[0].question.objective == "cost"
+        objective: Objective = "cost" if by_cost else "nodes"
         proved = all(fewest.optimality.proved for _, fewest in sizes)
         return best_of(able, objective) if able else None, proved
 
@@ -319,10 +324,13 @@ def _wider(question: Question, partitions: int) -> Question:
 
 
 def _lowest_s(question: Question, index: int) -> float:
-    """The lowest value of one target with all others met [s]."""
+    """The lowest value of one target with all others met, within the budget and limits [s]."""
     lax, rate_per_s = question.with_limit(index, NO_LIMIT_S), question.rate_per_s
     candidates = all_candidates(lax, counts_to_look_at(question))
+    candidates = candidates.take(within_limits(candidates))
     relaxed = lax.promises[index]
+    if not len(candidates):
+        return math.inf
     if isinstance(relaxed, Target):
         also = (*lax.promises[:index], *lax.promises[index + 1 :])
         first = replace(lax, target=relaxed, also=also)
@@ -340,7 +348,7 @@ def _lowest_s(question: Question, index: int) -> float:
 
 
 def need_of(nearest: Nearest, promise: Promise) -> PromiseNeed:
-    """A target on its own: the smallest purchase for it, and its value there.
+    """A target on its own: the smallest purchase for it, its bill, and its value there.
 
     Nodes beyond the maximum are tried, too, and shown as such.
     """
@@ -353,8 +361,9 @@ def need_of(nearest: Nearest, promise: Promise) -> PromiseNeed:
     max_nodes = max(offer.question.space.max_nodes for offer in offers)
     if bought is None:
         return PromiseNeed(promise=str(promise), within=False, most_nodes=max_nodes, proved=proved)
-    node_type, question = bought.offer.node_type, bought.offer.question.of_alone(promise)
-    setting = chosen_setting(all_candidates(question, (bought.nodes,)))
+    node_type, question = bought.offer.node_type, bought.offer.question
+    if question.minimises_bill:
+        bought = cheapest(bought.offer, bought.nodes)
     return PromiseNeed(
         promise=str(promise),
         within=within,
@@ -362,5 +371,5 @@ def need_of(nearest: Nearest, promise: Promise) -> PromiseNeed:
         nodes=bought.nodes,
         node_type=None if node_type is None else node_type.name,
         cost_per_hour=bought.cost,
-        reached_s=float(setting.promised_latency_s(promise, question.rate_per_s)[0]),
+        reached_s=float(bought.setting.promised_latency_s(promise, question.rate_per_s)[0]),
     )
