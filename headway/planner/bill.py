@@ -28,7 +28,7 @@ _ROUNDED_EXCESS = 1e-9
 _LEAST_AMOUNT = 1e-12
 
 
-def bill_per_hour(settings: Candidates) -> Array:
+def bill_per_hour(settings: Candidates, *, most_often: bool = False) -> Array:
     """Cost of the nodes and of the write requests of settings, as far as prices are known.
 
     **(F4)** The bill of an hour: nodes times their price, `3600 (1+e)/T` batches times the write
@@ -39,15 +39,17 @@ def bill_per_hour(settings: Candidates) -> Array:
     time between batches, so a trigger interval is a lever of money, and so are shuffle partitions:
     both enter the choice of a setting if the cost is minimised, and a budget is for the whole bill.
     More nodes are tried as long as they alone cost less than the lowest bill so far. A limit of
-    files rules out settings that write more in an hour; rows of a frontier, whose rates differ,
-    have settings that do not even if each batch starts right after one without rows.
+    files rules out settings that write more in an hour. Rows of a frontier, whose rates differ,
+    have settings that keep this limit and the budget even if each batch starts right after one
+    without rows, as with ``most_often``.
     """
     question = settings.question
     nodes_per_hour = settings.nodes * (question.space.cost_per_hour(1) or 0.0)
     store_price = question.store_price
     if store_price is None or not (store_price.price_per_write or store_price.byte_price_per_hour):
         return np.asarray(nodes_per_hour)
-    written, price = _written(settings), price_of_job(question.profile, store_price)
+    written = _written(settings, most_often=most_often)
+    price = price_of_job(question.profile, store_price)
     requests_per_hour = written.batches_per_hour * written.per_batch(Files.requests, price)
     bills_per_hour = nodes_per_hour + requests_per_hour * price.price_per_write
     if written.kept_bytes is not None:
@@ -64,19 +66,25 @@ def within_limits(settings: Candidates, bills_per_hour: Array | None = None) -> 
     return np.asarray(np.all(excess <= _ROUNDED_EXCESS, axis=0))
 
 
-def excess_of_limits(settings: Candidates, bills_per_hour: Array | None = None) -> Array:
+def excess_of_limits(
+    settings: Candidates, bills_per_hour: Array | None = None, *, most_often: bool = False
+) -> Array:
     """Distance of settings from the budget and from the limit of files, a row for each limit.
 
     It is the logarithm of the bill over the budget, and of the files over their limit; without a
-    limit there is no row for it.
+    limit there is no row for it. With ``most_often``, batches have no rows, so that they are as
+    short as they can be.
     """
     question = settings.question
     rows: list[Array] = []
     if math.isfinite(question.most_bill_per_hour):
-        bills = bill_per_hour(settings) if bills_per_hour is None else bills_per_hour
+        bills = bills_per_hour
+        if bills is None:
+            bills = bill_per_hour(settings, most_often=most_often)
         rows.append(_log_ratio(bills, question.most_bill_per_hour))
     if math.isfinite(question.most_files_per_hour):
-        rows.append(_log_ratio(files_per_hour(settings), question.most_files_per_hour))
+        files = files_per_hour(settings, most_often=most_often)
+        rows.append(_log_ratio(files, question.most_files_per_hour))
     return np.array(rows).reshape(len(rows), len(settings))
 
 
@@ -86,12 +94,10 @@ def _log_ratio(values: Array, most: float) -> Array:
 
 
 def within_limits_at_any_rate(settings: Candidates) -> BoolArray:
-    """Which settings keep a limit of files even with batches that follow at once: (F4)."""
-    most_per_hour = settings.question.most_files_per_hour
-    if math.isinf(most_per_hour):
-        return np.ones(len(settings), dtype=bool)
-    files = files_per_hour(settings, most_often=True)
-    return np.asarray(_log_ratio(files, most_per_hour) <= _ROUNDED_EXCESS)
+    """Which settings keep budget and limit of files even with batches that follow at once: (F4)."""
+    return np.asarray(
+        np.all(excess_of_limits(settings, most_often=True) <= _ROUNDED_EXCESS, axis=0)
+    )
 
 
 def files_per_hour(settings: Candidates, *, most_often: bool = False) -> Array:

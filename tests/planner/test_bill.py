@@ -415,3 +415,19 @@ def test_requests_that_list_cost_as_much_as_writes(tmp_path: Path) -> None:
     assert writes.lists_per_hour == pytest.approx(3 * files_per_hour)
     assert writes.requests_per_hour == pytest.approx(4 * files_per_hour)
     assert writes.cost_per_hour == pytest.approx(4 * files_per_hour * 50e-6)
+
+
+def test_a_frontier_keeps_the_budget_at_any_rate() -> None:
+    price = NodeType(name="a", cores=4, price_per_hour=1.0)
+    priced: dict[str, Any] = {"node_types": [price], "checkpoint_store": "s3", "max_nodes": 4}
+    low, high = (
+        headway.plan(a_profile(), rate=rate, target="p99 <= 4s", budget=2.5, **priced)
+        for rate in ("2k/s", "10k/s")
+    )
+    rates_per_s = {point.nodes: point.sustainable_rate_per_s for point in low.frontier}
+    assert {point.nodes: point.sustainable_rate_per_s for point in high.frontier} == rates_per_s
+    most_per_s = max(rates_per_s.values())
+    at_most = headway.plan(a_profile(), rate=most_per_s, target="p99 <= 4s", budget=2.5, **priced)
+    assert at_most.feasible
+    free = headway.plan(a_profile(), rate="2k/s", target="p99 <= 4s", **priced)
+    assert most_per_s < max(point.sustainable_rate_per_s for point in free.frontier)

@@ -28,7 +28,7 @@ from headway.domain import (
 from headway.domain.target import targets_text
 from headway.planner.bill import within_limits
 from headway.planner.candidates import all_candidates
-from headway.planner.choice import Buy, cheapest
+from headway.planner.choice import Buy, cheapest, chosen_setting
 from headway.planner.enumeration import Fewest, best_of, first_place
 from headway.planner.explain.infeasible import (
     counts_to_look_at,
