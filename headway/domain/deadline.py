@@ -7,6 +7,7 @@ from dataclasses import field
 from typing import ClassVar, Literal, TypeAlias
 
 from headway.domain.backlog import PlannedBacklog
+from headway.domain.checks import require_count
 from headway.domain.configuration import TaskCores, check_task_cores
 from headway.domain.declared import DeclaredWork, Provenance
 from headway.domain.finding import Finding
@@ -88,6 +89,8 @@ class DeadlinePlan(Result):
     backlog: PlannedBacklog | None = None
 
     def __post_init__(self) -> None:
+        require_count(MOST_INT, nodes=self.nodes, executors=self.executors)
+        require_count(MOST_INT, cores_per_executor=self.cores_per_executor)
         check_task_cores(self, MOST_INT)
 
     @property
