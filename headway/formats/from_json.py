@@ -202,3 +202,5 @@ def require_words(findings: Iterable[domain.Finding], path: str) -> None:
         raise InputError(f"{path}: a finding without its {missing}") from None
     except OverflowError:
         raise InputError(f"{path}: a finding with an unbounded count") from None
+    except (TypeError, ValueError):
+        raise InputError(f"{path}: a finding with figures that it cannot have") from None

@@ -154,3 +154,14 @@ def test_so_has_that_of_a_batch_job(key: str) -> None:
     assert parse_any_plan(json.dumps(data), name="p.json").ends
     with pytest.raises(InputError, match=f"p.json: {key} is 0; expected at least 1"):
         parse_any_plan(json.dumps({**data, key: 0}), name="p.json")
+    run = {**data["run"], "mean_s": 0}
+    with pytest.raises(InputError, match=r"p.json: run: mean_s is 0.0; expected a positive"):
+        parse_any_plan(json.dumps({**data, "run": run}), name="p.json")
+
+
+@pytest.mark.parametrize("numbers", [{"cores": 0}, {"cores": 4, "nonsense": 1}])
+def test_a_finding_with_figures_that_it_cannot_have_is_refused(numbers: dict[str, int]) -> None:
+    data = json.loads(text_of(a_plan()))
+    node_reserve = {"code": "node_reserve", "numbers": numbers, "names": {"node_type": "big"}}
+    with pytest.raises(InputError, match=r"^p.json: findings: a finding with figures"):
+        parse_any_plan(json.dumps({**data, "findings": [node_reserve]}), name="p.json")
