@@ -46,6 +46,7 @@ if TYPE_CHECKING:
         QuerySetting,
         Target,
     )
+    from headway.domain.fleet_questions import Limits
     from headway.errors import HeadwayError
     from headway.formats.from_json import load_plan
     from headway.formats.lock_file import load_lock, save_lock
@@ -71,6 +72,7 @@ _HOMES = {
     "headway.api.specs": "plan_spec",
     "headway.api.supervised": "setting stop_when_asked",
     "headway.domain": "Arrivals Configuration JobProfile Plan Prediction QuerySetting Target",
+    "headway.domain.fleet_questions": "Limits",
     "headway.errors": "HeadwayError",
     "headway.formats.from_json": "load_plan",
     "headway.formats.lock_file": "load_lock save_lock",
@@ -83,7 +85,7 @@ _HOMES = {
 }
 
 __all__ = [
-    "Arrivals", "Configuration", "HeadwayError", "JobProfile", "Plan", "Prediction",
+    "Arrivals", "Configuration", "HeadwayError", "JobProfile", "Limits", "Plan", "Prediction",
     "QuerySetting", "Target", "__version__", "backtest", "bring_back", "capacity", "check",
     "diff", "emit", "explain", "explore", "init", "load_lock", "load_plan", "load_profile",
     "lock", "ordered", "ordered_map", "ordered_plan", "page", "plan", "plan_spec", "predict",

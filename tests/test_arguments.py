@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -237,3 +237,59 @@ def test_a_task_may_take_half_a_core() -> None:
     assert (task_cpus(0.5), task_cpus(2.0)) == ("0.5", "2")
     with pytest.raises(InputError, match="task_cpus"):
         task_cpus(0)
+
+
+NOTHING: Any = None
+A_NUMBER: Any = 3
+A_PROFILE: Any = a_profile()
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (
+            lambda: headway.diff(NOTHING, a_plan()),
+            "before is of the type NoneType; expected the plan",
+        ),
+        (lambda: headway.diff(a_plan(), A_NUMBER), "after is of the type int"),
+        (
+            lambda: headway.diff(a_plan(), a_profile()),
+            "before is the plan of a streaming query, after is the profile of a streaming query",
+        ),
+        (lambda: headway.explain(A_PROFILE), "plan is of the type JobProfile; expected a plan"),
+        (lambda: headway.explain(NOTHING), "plan is of the type NoneType"),
+        (
+            lambda: headway.emit(cast(Any, headway.predict(a_profile())), "emr"),
+            "plan is of the type Prediction",
+        ),
+        (
+            lambda: headway.emit(a_plan(), "emr", submission={"nope": "1"}),
+            "submission: 'nope' is no such name; expected one of name, main",
+        ),
+        (lambda: headway.page(NOTHING), "shown is of the type NoneType"),
+    ],
+)
+def test_objects_of_other_kinds_are_refused(call: Callable[[], Any], said: str) -> None:
+    with pytest.raises(InputError, match=f"^{re.escape(said)}"):
+        call()
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        *(headway.load_plan, headway.load_lock, headway.load_profile, headway.validate),
+        *(headway.capacity, headway.plan_spec),
+    ],
+)
+def test_what_is_no_path_is_refused(call: Callable[[Any], Any]) -> None:
+    for value in (None, 3, a_plan()):
+        with pytest.raises(InputError, match=rf"^path is of the type {type(value).__name__}; "):
+            call(value)
+
+
+@pytest.mark.parametrize("call", [headway.profile, headway.survey, headway.backtest])
+def test_calls_on_logs_need_logs(call: Callable[[Any], Any]) -> None:
+    with pytest.raises(InputError, match=r"^sources is empty; expected the path of an event log"):
+        call([])
+    with pytest.raises(InputError, match=r"^sources: of the type NoneType; expected the path"):
+        call(None)

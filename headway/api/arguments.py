@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from headway.api.file_kinds import is_log
 from headway.domain import (
@@ -21,7 +21,7 @@ from headway.domain import (
     Target,
 )
 from headway.domain.argument import JobKind
-from headway.domain.argument_values import PROMISES, RATE, TRIGGER_ABOVE_ZERO
+from headway.domain.argument_values import PROMISES, RATE, TRIGGER_ABOVE_ZERO, paths_of
 from headway.domain.configuration import FIRST_WITH_FRACTIONS
 from headway.domain.profile import has_fractions_of_cores
 from headway.errors import InputError, RefusedArgumentError, argument
@@ -35,6 +35,33 @@ if TYPE_CHECKING:
     from headway.domain.question import PlanQuestion, SettingQuestion
     from headway.domain.writes import StorePrice
     from headway.planner.space import SearchSpace
+
+
+#: The files of the gate.
+SPECS = paths_of("the path of a spec file, or a list of them")
+_PLAN = "a plan of a streaming query or of a batch job, or the path of one"
+
+
+def wrong_kind(name: str, value: object, expected: str) -> InputError:
+    """The refusal of an argument that is an object of another kind."""
+    return InputError(
+        f"{argument(name)} is of the type {type(value).__name__}; expected {expected}"
+    )
+
+
+def any_plan(plan: Any, *more_kinds: str) -> Any:
+    """The plan of a streaming query or of a batch job, as given or loaded from its file.
+
+    Anything else is refused, except for results of ``more_kinds``.
+    """
+    if isinstance(plan, str | Path):
+        # Most commands read no plan.
+        from headway.formats.from_json import load_any_plan
+
+        return load_any_plan(plan)
+    if getattr(plan, "result_kind", None) not in ("plan", "deadline-plan", *more_kinds):
+        raise wrong_kind("plan", plan, _PLAN)
+    return plan
 
 
 def require_room_for_tasks(cores: int, task_cpus: float) -> None:
@@ -105,10 +132,7 @@ def any_job(
     if isinstance(profile, str | Path):
         return load(profile)
     if not hasattr(profile, "require_can_promise"):
-        raise InputError(
-            f"{argument('profile')} is of the type {type(profile).__name__}; expected a profile, "
-            "the path of one, or event logs"
-        )
+        raise wrong_kind("profile", profile, "a profile, the path of one, or event logs")
     return profile
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from headway.api.lock import locked_of
+from headway.api.arguments import SPECS
+from headway.api.lock import locked_of, refuse_twice
 from headway.api.predict import predict
 from headway.api.specs import plan_spec, replanned
 from headway.ci.changes import (
@@ -21,8 +23,10 @@ from headway.ci.changes import (
 from headway.ci.nouns import Finding, Held, Level, Report, Rule
 from headway.digits import format_money
 from headway.domain import AnyPromise, FindingCode, Prediction, parse_promise
+from headway.domain.argument_values import of_class
 from headway.domain.finding import AGAINST_CALIBRATION, CAUTIONS, OUTSIDE_CALIBRATION
 from headway.domain.fleet_questions import Limits
+from headway.errors import InputError
 from headway.formats.lock_file import AnyLocked, Lock, Locked, load_lock, lock_beside
 from headway.formats.yaml_document import Mark
 from headway.planner.after_start import for_fresh_jvm
@@ -42,10 +46,12 @@ _KEYS_OF_CAUTIONS = {
     FindingCode.RATE_OF_PROFILE: "rate",
     FindingCode.TARGET_OF_PROFILE: "target",
 }
+_LIMITS = of_class(Limits, "headway.Limits")
+_BASELINE = of_class(str | Path | Lock | None, "a lock, or the path of one", is_path=True)
 
 
 def check(
-    specs: Sequence[str | Path],
+    specs: str | Path | Sequence[str | Path],
     *,
     baseline: str | Path | Lock | None = None,
     limits: Limits = _DEFAULT_LIMITS,
@@ -54,29 +60,29 @@ def check(
 
     Parameters
     ----------
-    specs : sequence of paths
+    specs : path or sequence of paths
         Files of the kinds StreamingJob and BatchJob.
     baseline : path or Lock, optional
         The lock to compare with. By default, for each file the ``headway.lock`` beside it, or else
         that of the working folder; if there is none, only the targets are checked.
     limits : Limits
-        How much worse than the lock counts as a regression.
+        How much worse than the lock counts as a regression: ``headway.Limits(cost_ratio="2%")``.
 
     Raises
     ------
     InputError
-        If a file or the lock is invalid.
+        If a file or the lock is invalid, no file is given, or a job is given twice.
     """
+    specs = SPECS.read(specs, "specs")
+    limits = _LIMITS.read(limits, "limits")
+    baseline = _BASELINE.read(baseline, "baseline")
     lock_names = [_name_of_lock(path, baseline) for path in specs]
     # A lock that several files share is read once.
     locks: dict[str | None, Lock | None] = {
         name: load_lock(name) for name in dict.fromkeys(lock_names) if name is not None
     }
     locks[None] = baseline if isinstance(baseline, Lock) else None
-    jobs = tuple(
-        _held(plan_spec(str(path)), locks[name], limits)
-        for path, name in zip(specs, lock_names, strict=True)
-    )
+    jobs = _all_held(specs, [locks[name] for name in lock_names], limits)
     checked_names = {job.name for job in jobs}
     gone_findings = tuple(
         Finding(
@@ -92,6 +98,42 @@ def check(
     )
     baseline_names = [name for name in locks if name is not None]
     return Report(baseline=", ".join(baseline_names) or None, jobs=jobs, others=gone_findings)
+
+
+def _all_held(
+    specs: Sequence[str | Path], locks: Sequence[Lock | None], limits: Limits
+) -> tuple[Held, ...]:
+    """Each job against its lock: each name once in a lock, without a lock each file once."""
+    jobs: list[Held] = []
+    names: dict[int | Path, list[str]] = {}
+    for path, lock in zip(specs, locks, strict=True):
+        planned = plan_spec(str(path))
+        names_beside = names.setdefault(Path(path).resolve() if lock is None else id(lock), [])
+        refuse_twice(planned, path, names_beside)
+        names_beside.append(planned.name)
+        jobs.append(_held(planned, lock, limits))
+    return tuple(jobs)
+
+
+def invalid_report(error: InputError, specs: Sequence[str | Path]) -> Report:
+    """Faults of files as findings, at their positions; those without one are about a spec file."""
+    findings = []
+    for line in str(error).splitlines():
+        match = re.match(r"(?P<file>[^:\n]+):(?P<line>\d+):(?P<column>\d+): (?P<message>.+)", line)
+        named = next((str(path) for path in specs if line.startswith(f"{path}: ")), str(specs[0]))
+        file, message = (match["file"], match["message"]) if match else (named, line)
+        findings.append(
+            Finding(
+                rule=Rule.INVALID,
+                level=Level.ERROR,
+                job=file,
+                message=message.removeprefix(f"{file}: "),
+                file=file,
+                line=int(match["line"]) if match else 1,
+                column=int(match["column"]) if match else 1,
+            )
+        )
+    return Report(baseline=None, jobs=(), others=tuple(findings))
 
 
 def _name_of_lock(spec: str | Path, baseline: str | Path | Lock | None) -> str | None:
@@ -118,6 +160,7 @@ def _held(planned: Planned, lock: Lock | None, limits: Limits) -> Held:
         feasible=planned.plan.feasible,
         calibrated=planned.plan.calibrated,
         cautions=restrictions(planned),
+        is_new=lock is not None and then is None,
         findings=(*([] if miss is None else [miss]), *findings),
     )
 
@@ -134,7 +177,7 @@ def _findings(
             planned, Rule.TARGET, Level.ERROR, key,
             f"{promise} cannot be met{at_rate}: {'; '.join(plan.binding)}",
         )  # fmt: skip
-    if not planned.plan.calibrated:
+    if plan.feasible and not plan.calibrated:
         level = Level.ERROR if limits.strict else Level.WARNING
         spec_key = key if now.ends else "rate"
         yield finding(planned, Rule.CALIBRATION, level, spec_key, _why_not_calibrated(planned))

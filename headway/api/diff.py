@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from headway.api.file_kinds import names_kind, names_schema
+from headway.api.arguments import wrong_kind
+from headway.api.file_kinds import is_json_of_result, names_kind, schema_named
 from headway.api.profile import profile_and_tables
 from headway.api.specs import plan_spec, replanned
 from headway.domain import AnyAnswer, ApplicationProfile, JobProfile
-from headway.errors import InputError
+from headway.errors import InputError, argument
 from headway.formats.from_json import load_any_plan
 from headway.formats.own_files import beginning_of
 from headway.formats.profile_file import load_any_profile
@@ -59,20 +59,20 @@ def diff(
     >>> headway.diff(small, large).causes[0].in_words
     'rate 24k/s -> 120k/s: 2 nodes instead of 1'
     """
+    for name, source in (("before", before), ("after", after)):
+        if not isinstance(source, str | Path) and getattr(source, "result_kind", 0) not in _KINDS:
+            raise wrong_kind(name, source, f"{' or '.join(_KINDS.values())}, or a path")
     before_name, then, _ = _read(before, "A", progress)
     after_name, now, planned = _read(after, "B", progress)
-    for name, compared in ((before_name, then), (after_name, now)):
-        if getattr(compared, "result_kind", None) not in _KINDS:
-            expected = " or ".join(_KINDS.values())
-            raise InputError(f"{name}: {type(compared).__name__}; expected {expected}")
     names, kind = (before_name, after_name), now.result_kind
+    called = (_called("before", before), _called("after", after))
     if then.result_kind != kind:
-        kinds = f"{before_name} is {_KINDS[then.result_kind]}, {after_name} is {_KINDS[kind]}"
+        kinds = f"{called[0]} is {_KINDS[then.result_kind]}, {called[1]} is {_KINDS[kind]}"
         raise InputError(f"{kinds}; expected two of one kind")
     if kind == "profile":
         return profile_difference(then, now, names=names)
     if kind == "application-profile":
-        for name, profile in ((before_name, then), (after_name, now)):
+        for name, profile in zip(called, (then, now), strict=True):
             if profile.kind != "batch":
                 raise InputError(
                     f"{name}: the profile of a {profile.kind} application; expected that of a "
@@ -81,6 +81,11 @@ def diff(
         return application_difference(then, now, names=names)
     needs = None if planned is None else replanned(planned)
     return plan_difference(then, now, names=names, needs=needs)
+
+
+def _called(name: str, source: Compared | str | Path) -> str:
+    """What a message calls one side: its file, or its argument."""
+    return str(source) if isinstance(source, str | Path) else argument(name)
 
 
 def _read(
@@ -92,14 +97,14 @@ def _read(
     path, name = Path(source), str(source)
     # Empty if it is not a local file, which may still be a log.
     head = beginning_of(path, _HEAD_BYTES)
-    if re.match(r'\s*\{\s*"schema"\s*:\s*"headway\.', head):
-        return name, load_any_plan(path), None
-    if re.search(r"(?m)^schema:\s*['\"]?headway\.lock", head):
+    schema = schema_named(head)
+    if schema == "lock":
         raise InputError(
             f"{name}: a lock file; to compare jobs with it: headway check SPEC --baseline {name}"
         )
-    if names_schema(head):
-        return name, load_any_profile(path), None
+    if schema is not None:
+        load = load_any_plan if is_json_of_result(head) else load_any_profile
+        return name, load(path), None
     if names_kind(head):
         planned = plan_spec(path)
         return name, planned.plan, planned

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from headway.api.arguments import require_fractions_of_cores
+from headway.api.arguments import any_plan, require_fractions_of_cores
 from headway.api.specs import plan_spec, submission_fields
 from headway.domain import Answer
 from headway.emitters import ALL_FORMATS
@@ -15,8 +15,8 @@ from headway.emitters.difference import CurrentSettings, only_what_differs, with
 from headway.emitters.patch import patch
 from headway.emitters.submission import Submission, writes_for
 from headway.emitters.wording import header_lines, query_option_lines, reasons
-from headway.errors import InputError
-from headway.formats.from_json import load_any_plan, parse_any_plan
+from headway.errors import InputError, argument
+from headway.formats.from_json import parse_any_plan
 from headway.formats.own_files import read_text
 from headway.sparkconf import parse_properties, property_lines, task_cpus_of
 from headway.sparkconf.conflicts import TASK_CPUS_KEY
@@ -126,13 +126,11 @@ def plan_and_submission(
     """A plan, read or made, and what is submitted with it: from the spec, and ``names``."""
     fields: dict[str, Any] = {}
     plan: Answer
-    if not isinstance(source, str | Path):
-        plan = source
-    elif str(source).endswith((".yaml", ".yml")):
+    if isinstance(source, str | Path) and str(source).endswith((".yaml", ".yml")):
         planned = plan_spec(source)
         plan, fields = planned.plan, submission_fields(planned)
     else:
-        plan = load_any_plan(source)
+        plan = any_plan(source, "dstreams-plan")
     stated_version = {**fields, **(names or {})}.get("spark_version")
     if stated_version is not None:
         task_cpus = task_cpus_of(plan.spark_conf)
@@ -140,6 +138,11 @@ def plan_and_submission(
     # For a version that no format is written for the usual one stands in.
     if plan.spark_version is not None and writes_for(plan.spark_version):
         fields.setdefault("spark_version", plan.spark_version)
+    expected_names = Submission.__dataclass_fields__
+    for name in names or {}:
+        if name not in expected_names:
+            expected = f"expected one of {', '.join(expected_names)}"
+            raise InputError(f"{argument('submission')}: {name!r} is no such name; {expected}")
     submission = Submission(**{**fields, **(names or {})})
     assert submission.release  # refused here, whatever the format
     return plan, submission

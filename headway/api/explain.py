@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from headway.api.arguments import any_plan
 from headway.domain import AnyAnswer
-from headway.formats.from_json import load_any_plan
 from headway.report.batch_explanation import batch_explanation_text
 from headway.report.explanation import explanation_text
 
@@ -42,7 +42,7 @@ def explain(plan: AnyAnswer | str | Path) -> Explanation:
     Raises
     ------
     InputError
-        If the file cannot be read or is no such plan.
+        If it is no such plan, or the file cannot be read.
     """
-    answer = load_any_plan(plan) if isinstance(plan, str | Path) else plan
+    answer: AnyAnswer = any_plan(plan)
     return Explanation(batch_explanation_text(answer) if answer.ends else explanation_text(answer))

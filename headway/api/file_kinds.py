@@ -9,17 +9,31 @@ from pathlib import Path
 from headway.formats.own_files import beginning_of, head_of, read_text
 from headway.formats.profile_file import EVENT_LOG
 
+#: The schemas of profiles, as `schema_named` says them; people may have them as YAML or JSON.
+PROFILE_SCHEMAS = ("profile", "application-profile")
 PIPELINE_KINDS = ("MicroBatchPipeline", "OrderedPipeline")
 _MOST_BYTES = 4 * 2**20
 _FIRST_BYTES = 4096
-_SCHEMA = re.compile(r"(?m)^schema:\s*['\"]?headway\.")
+_SCHEMA_IN_YAML = re.compile(r"(?m)^schema:\s*['\"]?headway\.([a-z-]+)")
+_SCHEMA_IN_JSON = re.compile(r'[{,]\s*"schema"\s*:\s*"headway\.([a-z-]+)')
 _KIND = re.compile(r"(?m)^(?:kind|apiVersion):")
 _PIPELINE = re.compile(rf"(?m)^kind:\s*['\"]?({'|'.join(PIPELINE_KINDS)})['\"]?\s*(?:#.*)?$")
 
 
-def names_schema(text: str) -> bool:
-    """Whether a text is that of a file that Headway wrote, such as a profile."""
-    return _SCHEMA.search(text) is not None
+def schema_named(text: str) -> str | None:
+    """What Headway wrote a file for, by the schema that it names first; None if it names none.
+
+    >>> schema_named("schema: headway.profile/v1"), schema_named('{"schema": "headway.plan/v1"}')
+    ('profile', 'plan')
+    """
+    is_json = text.lstrip().startswith("{")
+    match = (_SCHEMA_IN_JSON if is_json else _SCHEMA_IN_YAML).search(text)
+    return None if match is None else match[1]
+
+
+def is_json_of_result(text: str) -> bool:
+    """Whether a text is what a command printed with ``--json``, except for a profile."""
+    return text.lstrip()[:1] == "{" and schema_named(text) not in PROFILE_SCHEMAS
 
 
 def names_kind(text: str) -> bool:
@@ -34,7 +48,7 @@ def is_spec(path: str | Path) -> bool:
     """
     text = read_text(Path(path), expected="an event log, a job profile, or a spec file")
     # A profile may be of a kind of application.
-    return not names_schema(text) and names_kind(text)
+    return schema_named(text) is None and names_kind(text)
 
 
 def pipeline_kind(source: object) -> str | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from headway.api.arguments import SPECS
 from headway.api.specs import plan_spec
 from headway.domain.kept_promise import KeptPromise
 from headway.domain.later import later
@@ -14,24 +15,24 @@ from headway.spec.spec_file import Planned, PlannedBatch, PlannedJob
 from headway.version import __version__
 
 
-def lock(specs: Sequence[str | Path]) -> Lock:
+def lock(specs: str | Path | Sequence[str | Path]) -> Lock:
     """Plan jobs and lock the plans.
 
     Parameters
     ----------
-    specs : sequence of paths
+    specs : path or sequence of paths
         Files of the kinds StreamingJob and BatchJob.
 
     Raises
     ------
     InputError
-        If a file is invalid, or two jobs have the same name.
+        If a file is invalid, no file is given, or two jobs have the same name.
     InfeasibleError
         If a target cannot be met: an infeasible plan is no baseline.
     """
     jobs: list[AnyLocked] = []
     missed_targets: list[str] = []
-    for path in specs:
+    for path in SPECS.read(specs, "specs"):
         planned = plan_spec(path)
         if not planned.plan.feasible:
             missed_targets.append(
@@ -39,8 +40,7 @@ def lock(specs: Sequence[str | Path]) -> Lock:
                 f"{'; '.join(planned.plan.binding)}; a lock file contains only plans that meet "
                 "their targets"
             )
-        if any(job.name == planned.name for job in jobs):
-            raise InputError(f"{path}: the job {planned.name!r} is in two files; expected one")
+        refuse_twice(planned, path, [job.name for job in jobs])
         jobs.append(locked_of(planned))
     if missed_targets:
         raise InfeasibleError("\n".join(missed_targets))
@@ -49,6 +49,17 @@ def lock(specs: Sequence[str | Path]) -> Lock:
         jobs=tuple(job for job in jobs if not job.ends),
         batch_jobs=tuple(job for job in jobs if job.ends),
     )
+
+
+def refuse_twice(planned: Planned, path: str | Path, names: Sequence[str]) -> None:
+    """Refuse a job of the same name as an earlier one: a lock has one plan for a name.
+
+    Raises InputError, which names its file.
+    """
+    if planned.name in names:
+        raise InputError(
+            f"{path}: the job {planned.name!r} is given twice; expected each job in one file"
+        )
 
 
 def locked_of(planned: Planned) -> AnyLocked:

@@ -8,8 +8,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from headway.api.arguments import job_from
-from headway.api.file_kinds import is_spec
+from headway.api.arguments import job_from, wrong_kind
+from headway.api.file_kinds import is_json_of_result, is_spec
 from headway.api.result_kinds import sheet_of
 from headway.domain import JobProfile, Target
 from headway.domain.result import Result
@@ -71,6 +71,8 @@ def page(
         If a file cannot be read or is nothing that has a page.
     """
     result, read_files = _read(shown)
+    if not isinstance(result, Sheet | Result):
+        raise wrong_kind("shown", result, "a result of Headway's, or the path of one")
     all_files = [*read_files, *files]
     kind = None if isinstance(result, Sheet) else result.result_kind
     if profile is not None and kind != "plan":
@@ -144,6 +146,7 @@ def _read(shown: Result | Sheet | str | Path) -> tuple[Any, list[str]]:
                 f"{path}: a spec file, which has no page; plan it first: headway plan {path} "
                 "-o plan.html"
             )
-    elif read_text(path, expected="a result to show").lstrip()[:1] == "{":
-        return load_result(path), [str(path)]
-    return load_any_profile(path), [str(path)]
+        return load_any_profile(path), [str(path)]
+    text = read_text(path, expected="a result to show")
+    load = load_result if is_json_of_result(text) else load_any_profile
+    return load(path), [str(path)]

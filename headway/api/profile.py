@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, TypedDict, Unpack
 
 from headway.domain import ApplicationProfile, JobProfile
 from headway.domain.argument import read_question, takes
+from headway.domain.argument_values import paths_of
 from headway.domain.log_questions import LogsQuestion, ProfileQuestion
 from headway.errors import EventLogError, require_packages
 from headway.lazy_classes import dataclass
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
     from headway.profiler.logs.sources import LogFailure
     from headway.profiler.reading import LogsRead, Tell
     from headway.profiler.survey import LogSurvey
+
+
+_SOURCES = paths_of("the path of an event log, or a list of them")
 
 
 class LogsOptions(TypedDict, total=False):
@@ -188,4 +192,4 @@ def reading(
     """Logs, located and read, until the context ends."""
     from headway.profiler.reading import read_logs
 
-    return read_logs([sources] if isinstance(sources, str | Path) else list(sources), question)
+    return read_logs(_SOURCES.read(sources, "sources"), question)

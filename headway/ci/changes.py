@@ -194,7 +194,7 @@ def _drift(
     A shorter time is no regression, but changes what the lock is based on.
     """
     change = now_s / then_s - 1
-    if abs(change) <= limit_ratio:
+    if abs(change) <= max(limit_ratio, UNCHANGED_RATIO):
         return
     after, before = map(format_duration, (now_s, then_s))
     text = f"{subject} {after} with the current profile, {before} with the locked one"

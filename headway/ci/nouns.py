@@ -13,7 +13,7 @@ from headway.domain.result import Result
 from headway.errors import ExitCode
 from headway.formats.lock_file import AnyLocked
 from headway.redaction import one_line, printable
-from headway.units import HOURS_PER_MONTH
+from headway.units import HOURS_PER_MONTH, counted
 
 
 class Level(StrEnum):
@@ -38,21 +38,26 @@ class Rule(StrEnum):
     UNLOCKED = "not-in-lock"
     GONE = "only-in-lock"
     CAUTION = "plan-caution"
+    INVALID = "invalid-spec"
 
 
 #: One sentence for each rule.
 ABOUT: Mapping[Rule, str] = {
     Rule.LOCKED: "The locked setting does not meet the current targets at the current rate.",
     Rule.TARGET: "A target cannot be met within the limits.",
-    Rule.COST: "The plan costs more than the locked one.",
-    Rule.LATENCY: "The planned latency or run time is higher than the locked one.",
-    Rule.DRIFT: "The profile predicts longer durations for the locked configuration than before.",
+    Rule.COST: "The cost of the plan, or its number of nodes if they have no price, differs from "
+    "the locked one; an error if it is higher by more than --max-cost.",
+    Rule.LATENCY: "The target, or the planned latency or run time, differs from the locked one; an "
+    "error if the planned time is higher by more than --max-latency.",
+    Rule.DRIFT: "For the locked configuration the current profile predicts another duration than "
+    "the locked one; an error if it is longer by more than --max-drift.",
     Rule.RATE: "The rate, or the backlog, differs from the locked one.",
     Rule.SETTINGS: "The planned settings differ from the locked ones.",
     Rule.CALIBRATION: "The plan is outside the calibrated range.",
-    Rule.UNLOCKED: "The job is not in the lock file.",
+    Rule.UNLOCKED: "The job is not in the lock file, or there as another kind of job.",
     Rule.GONE: "A locked job is not in the checked files.",
     Rule.CAUTION: "The plan meets its targets, but only for a time, or at a loss of rows.",
+    Rule.INVALID: "A spec file, the lock, or a file that a spec file names is invalid.",
 }
 _LONGEST_NAME = 4096
 _REGRESSIONS = (Rule.LOCKED, Rule.COST, Rule.LATENCY, Rule.DRIFT, Rule.UNLOCKED)
@@ -60,6 +65,7 @@ _EXIT_CODES = {
     **dict.fromkeys(_REGRESSIONS, ExitCode.REGRESSION),
     Rule.TARGET: ExitCode.INFEASIBLE,
     Rule.CALIBRATION: ExitCode.OUTSIDE,
+    Rule.INVALID: ExitCode.INVALID,
 }
 
 
@@ -102,8 +108,9 @@ class LockedToday:
 class Held:
     """One job compared with its lock: locked and current figures, and what was found.
 
-    ``locked_today`` is None if the job is not locked, or was locked as another kind of job.
-    ``cautions`` restrict that its targets are met, e.g. "meets its target only for 40 s".
+    ``locked_today`` is None if the job is not locked, or was locked as another kind of job. It
+    ``is_new`` if there is a lock that does not contain it. ``cautions`` restrict that its targets
+    are met, e.g. "meets its target only for 40 s".
     """
 
     name: str
@@ -115,6 +122,7 @@ class Held:
     feasible: bool
     calibrated: bool
     cautions: tuple[str, ...] = ()
+    is_new: bool = False
     findings: tuple[Finding, ...]
 
     def __post_init__(self) -> None:
@@ -127,18 +135,22 @@ class Held:
 
     @property
     def change_per_month(self) -> float:
-        """Additional cost per month compared with the lock; 0 if unknown, as for costs per run."""
-        if self.then is None or self.now.ends or self.then.ends:
+        """Additional cost per month compared with the lock: all of it if the job is new.
+
+        0 if it is unknown, as for costs per run and for jobs without a feasible plan.
+        """
+        after = self.cost_per_month
+        if after is None or self.is_new:
+            return after or 0.0
+        then = self.then
+        if then is None or then.ends or then.cost is None or self.now.currency != then.currency:
             return 0.0
-        if self.now.currency != self.then.currency:
-            return 0.0
-        after, before = self.now.cost, self.then.cost
-        return 0.0 if after is None or before is None else (after - before) * HOURS_PER_MONTH
+        return after - then.cost * HOURS_PER_MONTH
 
     @property
     def cost_per_month(self) -> float | None:
-        """Cost per month; None for a job that ends, and if its nodes have no price."""
-        cost_per_hour = None if self.now.ends else self.now.cost
+        """Cost per month; None for a job that ends, without a price, or without a feasible plan."""
+        cost_per_hour = self.now.cost if self.feasible and not self.now.ends else None
         return None if cost_per_hour is None else cost_per_hour * HOURS_PER_MONTH
 
     @property
@@ -192,7 +204,7 @@ class Report(Result):
 
     @property
     def exit_code(self) -> int:
-        """0, or that of the worst error: infeasible, regression, outside the calibrated range.
+        """0, or that of the worst error: invalid, infeasible, regression, outside the range.
 
         >>> Report(baseline=None, jobs=()).exit_code
         0
@@ -247,7 +259,13 @@ class Report(Result):
 
     @property
     def outcome(self) -> str:
-        """How many jobs failed, or that every target is met, and which are so for a time only."""
+        """How many jobs failed, or that every target is met, and which are so for a time only.
+
+        If files are invalid, how many faults they have.
+        """
+        num_faults = sum(finding.rule is Rule.INVALID for finding in self.findings)
+        if num_faults:
+            return f"nothing was checked: {counted(num_faults, 'fault')} in the files"
         num_jobs, num_failed = len(self.jobs), sum(job.failed for job in self.jobs)
         jobs = f"{num_jobs} job" if num_jobs == 1 else f"{num_jobs} jobs"
         if num_failed:

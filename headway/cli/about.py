@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 
+from headway.api.file_kinds import PROFILE_SCHEMAS, schema_named
 from headway.cli.jobs import profiled
 from headway.cli.options import Command
 from headway.cli.terminal import show
@@ -64,7 +65,6 @@ _OF_ENDING_JOBS = (
 )
 _KIND = re.compile(r"(?m)^kind:\s*['\"]?(\w+)")
 _HEAD_CHARS = 4096
-_SCHEMA = re.compile(r"headway\.([a-z-]+)/v\d+")
 _OF_HEADWAY = re.compile(r"(?m)^apiVersion:\s*['\"]?headway/")
 _EXPECTED = (
     "an event log, a profile, a spec file, a lock file, or what a command printed with --json"
@@ -95,18 +95,18 @@ def command(file: str, queries: tuple[str, ...]) -> None:
 
 def _of_file(file: str) -> tuple[str, tuple[tuple[str, str], ...]]:
     text = read_text(Path(file), expected=_EXPECTED)
-    schema, kind = _SCHEMA.search(text[:_HEAD_CHARS]), _KIND.search(text)
+    schema, kind = schema_named(text[:_HEAD_CHARS]), _KIND.search(text)
     of_kind = None if kind is None else _OF_SPECS.get(_ALIKE.get(kind[1], kind[1]))
     if schema is None and kind is not None and (of_kind or _OF_HEADWAY.search(text)):
         return f"a spec file of the kind {kind[1]}", (*(of_kind or ()), *_OF_ANY_SPEC)
     if schema is None:
         raise InputError(f"{one_line(file)}: not a file that Headway reads; expected {_EXPECTED}")
-    if schema[1] in ("profile", "application-profile"):
+    if schema in PROFILE_SCHEMAS:
         job: Any = load_any_profile(file)
         return f"the profile of {job.called}\n{profile_origin(job)}", _of_job(job)
-    words = schema[1].replace("-", " ")
+    words = schema.replace("-", " ")
     article = "an" if words[0] in "aeiou" else "a"
-    return f"{article} {words} that Headway wrote", _OF_SCHEMAS.get(schema[1], _OF_RESULTS)
+    return f"{article} {words} that Headway wrote", _OF_SCHEMAS.get(schema, _OF_RESULTS)
 
 
 def _of_job(job: Any) -> tuple[tuple[str, str], ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -22,8 +22,11 @@ from headway.cli.questions import given_options, options_of
 from headway.cli.terminal import answer, suggest
 from headway.domain.argument import read_question
 from headway.domain.fleet_questions import Limits
-from headway.errors import ExitCode
+from headway.errors import ExitCode, InputError
 from headway.formats.lock_file import lock_beside
+
+if TYPE_CHECKING:
+    from headway.ci.nouns import Report
 
 # Spelt out here: a help text must not wait for what it lists (a test holds both together).
 _FORMATS = ("text", "json", "github", "junit", "markdown", "sarif")
@@ -73,7 +76,7 @@ def command(
     \b
     headway check jobs/*.yaml --baseline ci/headway.lock --format markdown --quiet-below 2%
     """
-    from headway.api.check import check
+    from headway.api.check import check, invalid_report
     from headway.ci.formats import FORMATS
 
     locks = {str(lock_path) for lock_path in map(lock_beside, specs) if lock_path is not None}
@@ -88,13 +91,23 @@ def command(
     if output_format not in _FOR_PEOPLE:
         refuse(given("quiet_below"), f"a report in the format {output_format} is always written")
     limits = read_question(Limits, given_options(Limits))
-    with Progress("planning"):
-        report = check(specs, baseline=baseline, limits=limits)
-    if quiet_below is None or not report.is_quiet(quiet_below):
+
+    def show_report(report: Report) -> None:
         if output_format in FORMATS:
             click.echo(FORMATS[output_format](report))
         else:
             answer(report, as_json=output_format == "json")
+
+    try:
+        with Progress("planning"):
+            report = check(specs, baseline=baseline, limits=limits)
+    except InputError as error:
+        # People read the message; tools read standard output only.
+        if output_format != "text":
+            show_report(invalid_report(error, specs))
+        raise
+    if quiet_below is None or not report.is_quiet(quiet_below):
+        show_report(report)
     if not locks:
         suggest(f"headway lock {' '.join(specs)}, and commit the lock file")
     elif report.exit_code == ExitCode.REGRESSION and len(locks) == 1:

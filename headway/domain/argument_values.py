@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, Generic, TypeAlias, TypeVar
 
 from headway.domain.argument import Value
@@ -77,7 +78,7 @@ class InRange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Positive:
-    """A number above 0, or a text that is parsed.
+    """A number above 0, or 0 if it ``may_be_zero``, or a text that is parsed.
 
     >>> Positive(words="records per second", parse=parse_rate_per_s).read("50k/s", "rate")
     50000.0
@@ -86,12 +87,14 @@ class Positive:
     words: str
     parse: Parse | None = None
     maximum: float = LARGEST_NUMBER
+    may_be_zero: bool = False
 
     def read(self, value: Any, name: str) -> float:
         number = value
         if self.parse is not None and isinstance(value, str):
             number = _parsed(self.parse, value, name)
-        if not is_number(number) or not 0 < number <= self.maximum:
+        is_in_range = is_number(number) and 0 <= number <= self.maximum
+        if not is_in_range or (number == 0 and not self.may_be_zero):
             raise not_expected(name, value, self.words)
         return float(number)
 
@@ -185,8 +188,8 @@ def parse_seconds(text: str) -> float:
 def parse_share(text: str) -> float:
     """A share, in percent or as a number; an InputError if it is none.
 
-    >>> parse_share("5%"), parse_share("0.15")
-    (0.05, 0.15)
+    >>> parse_share("5%"), parse_share("0.15"), parse_share("0%")
+    (0.05, 0.15, 0.0)
     """
     try:
         ratio = float(text.removesuffix("%")) / (100.0 if text.endswith("%") else 1.0)
@@ -194,7 +197,7 @@ def parse_share(text: str) -> float:
         ratio = -1.0
     if 1.0 < ratio < float("inf") and not text.endswith("%"):
         raise InputError(f"{text!r} would be {ratio:.0%}; write {text}% or {ratio / 100:g}")
-    if not 0.0 < ratio < float("inf"):
+    if not 0.0 <= ratio < float("inf"):
         raise InputError(f"{text!r} is not a share; expected e.g. 15% or 0.15")
     return ratio
 
@@ -282,6 +285,28 @@ def of_class(noun: Any, expected: str, *, is_path: bool = False) -> ReadBy:
         return value
 
     return ReadBy(read, is_path=is_path)
+
+
+def paths_of(expected: str) -> ReadBy:
+    """One path, or several of which none is missing, as a list.
+
+    >>> paths_of("a spec file, or a list of them").read("orders.yaml", "specs")
+    ['orders.yaml']
+    """
+
+    def read(value: Any, name: str) -> list[str | Path]:
+        is_list = isinstance(value, Iterable) and not isinstance(value, str | bytes | Mapping)
+        paths = list(value) if is_list else [value]
+        if not paths:
+            raise InputError(f"{argument(name)} is empty; expected {expected}")
+        for path in paths:
+            if not isinstance(path, str | Path):
+                raise InputError(
+                    f"{argument(name)}: of the type {type(path).__name__}; expected {expected}"
+                )
+        return paths
+
+    return ReadBy(read, is_path=True)
 
 
 FLAG = of_class(bool, "True or False")

@@ -7,6 +7,7 @@ from dataclasses import field
 from typing import ClassVar, Literal, TypeAlias
 
 from headway.domain.backlog import PlannedBacklog
+from headway.domain.checks import require_count, require_seconds
 from headway.domain.configuration import TaskCores, check_task_cores
 from headway.domain.declared import DeclaredWork, Provenance
 from headway.domain.finding import Finding
@@ -28,6 +29,10 @@ class DeadlinePoint:
     mean_s: float
     planned_s: float
     cost_per_run: float | None = None
+
+    def __post_init__(self) -> None:
+        require_count(MOST_INT, nodes=self.nodes)
+        require_seconds(mean_s=self.mean_s)
 
     @property
     def cost(self) -> float | None:
@@ -89,6 +94,8 @@ class DeadlinePlan(Result):
     backlog: PlannedBacklog | None = None
 
     def __post_init__(self) -> None:
+        require_count(MOST_INT, nodes=self.nodes, executors=self.executors)
+        require_count(MOST_INT, cores_per_executor=self.cores_per_executor)
         check_task_cores(self, MOST_INT)
 
     @property

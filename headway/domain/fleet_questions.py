@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from headway.domain.argument import Question, argument_of
+from headway.domain.argument import Question, argument_of, arguments_of
 from headway.domain.argument_values import FLAG, Positive, ReadBy, not_expected, parse_share
 from headway.errors import InputError, argument
 from headway.lazy_classes import dataclass
@@ -34,7 +34,7 @@ def read_month(value: Any, name: str) -> int:
     return year * 12 + month - 1
 
 
-_SHARE = Positive(words="a share, e.g. 15% or 0.15", parse=parse_share)
+_SHARE = Positive(words="a share, e.g. 15% or 0.15", parse=parse_share, may_be_zero=True)
 _GROWTH = Positive(words="a ratio, e.g. 1.5x", parse=parse_growth, maximum=1e6)
 
 
@@ -52,10 +52,12 @@ class CapacityQuestion(Question):
 
 @dataclass(frozen=True, kw_only=True)
 class Limits(Question):
-    """How much worse than the lock counts as a regression, as shares.
+    """How much worse than the lock counts as a regression, as shares such as 0.05 or ``"5%"``.
 
-    >>> Limits().cost_ratio
-    0.05
+    A share of 0 allows no rise at all. Anything that is no share is an InputError.
+
+    >>> Limits().cost_ratio, Limits(cost_ratio="2%", latency_ratio=0).cost_ratio
+    (0.05, 0.02)
     """
 
     cost_ratio: float = argument_of(
@@ -85,3 +87,8 @@ class Limits(Question):
     strict: bool = argument_of(
         FLAG, "Exit with 5 if the answer is outside the calibrated range.", default=False
     )
+
+    def __post_init__(self) -> None:
+        for declared in arguments_of(type(self)):
+            name = declared.field_name
+            object.__setattr__(self, name, declared.value.read(getattr(self, name), name))

@@ -8,6 +8,7 @@ from typing import ClassVar, Literal, TypeAlias
 
 import headway.domain.plan_parts as parts
 from headway.assumptions.planning import CONFIDENCE
+from headway.domain.checks import require_count
 from headway.domain.configuration import Arrivals, Configuration
 from headway.domain.declared import DeclaredCosts, Provenance
 from headway.domain.finding import Finding
@@ -19,6 +20,7 @@ from headway.domain.target import AnyPromise, Promise, Target
 from headway.domain.writes import PlannedWrites
 from headway.errors import InputError
 from headway.lazy_classes import dataclass
+from headway.limits import MOST_INT
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,6 +144,9 @@ class _StreamAnswer(Result):
     writes: PlannedWrites | None = None
     driver: parts.PlannedDriver | None = None
     source_partitions: int | None = None
+
+    def __post_init__(self) -> None:
+        require_count(MOST_INT, nodes=self.nodes)
 
     @property
     def verdict(self) -> parts.Verdict | None:

@@ -14,7 +14,7 @@ from headway.domain.sheet import Sheet
 from headway.errors import InputError
 from headway.formats.as_json import DEADLINE_SCHEMA, PLAN_SCHEMA
 from headway.formats.codec import noun_of, value_of
-from headway.formats.own_files import parse_json, read_whole_text
+from headway.formats.own_files import parse_json, path_of, read_whole_text
 from headway.redaction import one_line
 from headway.words import all_words
 
@@ -48,7 +48,8 @@ def load_plan(path: str | Path) -> domain.StreamAnswer:
 
 def load_any_plan(path: str | Path) -> domain.AnyAnswer:
     """As `load_plan`, or the plan of a batch job."""
-    text = read_whole_text(Path(path), expected=_PLAN, largest_bytes=_MOST_BYTES)
+    file = path_of(path, expected=_PLAN)
+    text = read_whole_text(file, expected=_PLAN, largest_bytes=_MOST_BYTES)
     return parse_any_plan(text, name=str(path))
 
 
@@ -204,3 +205,5 @@ def require_words(findings: Iterable[domain.Finding], path: str) -> None:
         raise InputError(f"{path}: a finding without its {missing}") from None
     except OverflowError:
         raise InputError(f"{path}: a finding with an unbounded count") from None
+    except (TypeError, ValueError):
+        raise InputError(f"{path}: a finding with figures that it cannot have") from None

@@ -7,15 +7,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar, Literal
 
-from headway.domain.checks import require_count
-from headway.domain.configuration import Configuration
+from headway.domain.argument_values import of_class
+from headway.domain.checks import require_count, require_not_negative, require_seconds
+from headway.domain.configuration import Arrivals, Configuration
 from headway.domain.kept_promise import KeptPromise
 from headway.domain.later import made_when_asked
 from headway.errors import InputError
 from headway.formats.codec import validate
-from headway.formats.own_files import read_text
+from headway.formats.own_files import path_of, read_text
 from headway.formats.yaml_document import shown, written_document
-from headway.limits import LARGEST_NUMBER, MOST_CORES, MOST_EXECUTORS
+from headway.limits import LARGEST_NUMBER, MOST_CORES, MOST_EXECUTORS, MOST_INT
 from headway.sparkconf import task_cpus_of
 
 LOCK_SCHEMA = "headway.lock/v1"
@@ -71,6 +72,15 @@ class Locked:
     from_start: bool | None = None
 
     def __post_init__(self) -> None:
+        Arrivals(rate_per_s=self.rate_per_s)
+        _require_figures(
+            self.nodes,
+            self.core_speed_ratio,
+            cost_per_hour=self.cost_per_hour,
+            requests_cost_per_hour=self.requests_cost_per_hour,
+            planned_latency_s=self.planned_latency_s,
+            batch_duration_s=self.batch_duration_s,
+        )
         Configuration(
             executors=self.executors,
             cores_per_executor=self.cores_per_executor,
@@ -121,6 +131,13 @@ class LockedBatch:
     promises: tuple[KeptPromise, ...] = ()
 
     def __post_init__(self) -> None:
+        _require_figures(
+            self.nodes,
+            self.core_speed_ratio,
+            cost_per_run=self.cost_per_run,
+            planned_run_time_s=self.planned_run_time_s,
+        )
+        require_seconds(run_time_s=self.run_time_s)
         require_count(MOST_EXECUTORS, executors=self.executors)
         require_count(MOST_CORES, cores_per_executor=self.cores_per_executor)
         if self.backlog_rows is not None and not 0 < self.backlog_rows <= LARGEST_NUMBER:
@@ -133,6 +150,14 @@ class LockedBatch:
     @property
     def planned_s(self) -> float | None:
         return self.planned_run_time_s
+
+
+def _require_figures(nodes: int, core_speed_ratio: float | None, **figures: float | None) -> None:
+    """Refuse what no plan has, as a ValueError: figures are divided by."""
+    require_count(MOST_INT, nodes=nodes)
+    if core_speed_ratio is not None and not 0 < core_speed_ratio <= LARGEST_NUMBER:
+        raise ValueError(f"core_speed_ratio is {core_speed_ratio}; expected a positive number")
+    require_not_negative("the plan", **figures)
 
 
 AnyLocked = Locked | LockedBatch
@@ -166,8 +191,9 @@ def lock_beside(spec: str | Path) -> Path | None:
 def save_lock(found: Lock, path: str | Path) -> None:
     """Write a lock in one step: readers see the old one or the complete new one.
 
-    Raises HeadwayError if the file cannot be written.
+    Raises InputError if it is no lock; HeadwayError if the file cannot be written.
     """
+    found = of_class(Lock, "a lock as headway.lock makes it").read(found, "found")
     from headway.formats.text_file import write_text
     from headway.formats.yaml_text import yaml_text
 
@@ -185,7 +211,7 @@ def load_lock(path: str | Path) -> Lock:
     ...
     headway.errors.InputError: no/such.lock: no such file; expected a lock as 'headway lock'...
     """
-    text = read_text(Path(path), expected=_EXPECTED)
+    text = read_text(path_of(path, expected=_EXPECTED), expected=_EXPECTED)
     document = written_document(text, name=str(path))
     schema = document.root.get("schema") if isinstance(document.root, dict) else None
     if schema != LOCK_SCHEMA:

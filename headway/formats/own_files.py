@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NoReturn
 
-from headway.errors import InputError
+from headway.errors import InputError, argument
 from headway.limits import MOST_LONG
 from headway.redaction import one_line
 from headway.units import parse_size_bytes
@@ -29,6 +29,22 @@ _SILENT_S = 10.0
 _TOKEN = r'(?s)"(?:[^"\\]|\\.)*+"|[\[\]{}]'
 _ESCAPED_SURROGATE = r"\\u[dD][89a-fA-F]"
 _LONGEST_REASON = 200
+
+
+def path_of(path: object, *, expected: str) -> Path:
+    """The path of a file that a caller names; InputError if it is an object of another kind.
+
+    >>> path_of(None, expected="a plan")
+    Traceback (most recent call last):
+    ...
+    headway.errors.InputError: path is of the type NoneType; expected the path of a plan
+    """
+    if not isinstance(path, str | os.PathLike):
+        raise InputError(
+            f"{argument('path')} is of the type {type(path).__name__}; "
+            f"expected the path of {expected}"
+        )
+    return Path(path)
 
 
 def read_text(path: Path, *, expected: str, largest_bytes: int = _LARGEST_FILE_BYTES) -> str:

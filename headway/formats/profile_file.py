@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, cast
 from headway.domain import APPLICATION_PROFILE_SCHEMA, PROFILE_SCHEMA, JobProfile
 from headway.errors import InputError
 from headway.formats.codec import validate
-from headway.formats.own_files import read_text
+from headway.formats.own_files import path_of, read_text
 from headway.formats.yaml_document import Document, Fault, Plain, Route, shown, written_document
 
 if TYPE_CHECKING:
@@ -106,7 +106,7 @@ def _heading(profile: JobProfile | ApplicationProfile) -> str:
 
 def _document(path: str | Path, expected: str) -> Document:
     """The file as a mapping with a schema; of one that has none the message says so."""
-    file = Path(path)
+    file = path_of(path, expected=expected)
     text = read_text(file, expected=expected)
     if EVENT_LOG.match(text):
         raise InputError(

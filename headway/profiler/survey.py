@@ -123,7 +123,8 @@ def profile_together(
     if len(names) != 1:
         raise InputError(
             f"{len(names)} applications without a streaming query, each a job of its own: "
-            f"{listed(names)}; name one of them, or a folder with -o FOLDER/ for a profile of each"
+            f"{listed(names)}; profile one of them, or each by itself: "
+            "headway profile LOG... -o FOLDER/, in Python headway.survey"
         )
     if trigger_s is not None:
         raise InputError(

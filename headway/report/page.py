@@ -14,7 +14,7 @@ from markupsafe import Markup, escape
 
 from headway.domain import ApplicationProfile, JobProfile
 from headway.domain.sheet import Section, Sheet
-from headway.redaction import one_line
+from headway.redaction import one_line, printable
 from headway.report.glossary import DEFINITIONS, explained
 from headway.version import __version__
 
@@ -123,7 +123,10 @@ def sheet_page(
 
 
 def sheet_screen(sheet: Sheet, charts: Sequence[Any] = ()) -> str:
-    """The answer, facts, first table, a chart and what to copy, as HTML for a notebook."""
+    """The answer, facts, first table, a chart and what to copy, as HTML for a notebook.
+
+    What has neither facts nor a table shows its texts.
+    """
     charts = charts or [chart for section in sheet.sections for chart in section.charts]
     chart = ""
     if charts:
@@ -137,6 +140,7 @@ def sheet_screen(sheet: Sheet, charts: Sequence[Any] = ()) -> str:
         f"<p><strong>{escape(sheet.headline)}</strong></p>",
         _html_table((), sheet.facts),
         _html_table(main.head, main.rows[:_MOST_ROWS]),
+        "" if sheet.facts or main.rows else "".join(map(_html_texts, sheet.sections)),
         f"<p>{num_more} more rows</p>" if num_more > 0 else "",
         chart,
         preformatted(code) if code else "",
@@ -147,6 +151,13 @@ def sheet_screen(sheet: Sheet, charts: Sequence[Any] = ()) -> str:
 def preformatted(text: str) -> str:
     """Text as it is printed, as HTML for a notebook."""
     return f"<pre>{escape(text)}</pre>"
+
+
+def _html_texts(section: Section) -> str:
+    title = f"<strong>{escape(section.title)}</strong>" if section.title else ""
+    lead = f"{section.lead}: " if section.lead else ""
+    texts = (escape(f"{lead}{printable(text)}") for text in section.texts)
+    return f"<p>{'<br>'.join(filter(None, (title, *texts)))}</p>" if section.texts else ""
 
 
 def _html_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar, cast
 
 from headway.errors import InputError
-from headway.formats.own_files import read_text
+from headway.formats.own_files import path_of, read_text
 from headway.formats.yaml_document import Document, Fault, Mark, Plain, Route, parse_document, shown
 from headway.spec.forms import FAULTY, Reader, entry, place
 from headway.spec.forms.entries import Kind
@@ -95,7 +95,7 @@ def load_spec(path: str | Path) -> SpecFile:
     ...
     headway.errors.InputError: no/such.yaml: no such file; expected a spec file: apiVersion...
     """
-    file = Path(path)
+    file = path_of(path, expected=_EXPECTED)
     text = read_text(file, expected=_EXPECTED)
     return parse_spec(text, name=str(path), folder=file.parent)
 

@@ -7,9 +7,11 @@ import re
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
+import headway
 from headway.api.check import check
 from headway.api.lock import lock
 from headway.ci.formats import FORMATS
@@ -118,6 +120,9 @@ def test_a_lock_is_read_back_as_it_was_written(folder: Path) -> None:
         ("executors", 1_000_000, "executors is 1000000; expected at least 1, up to 100,000"),
         ("cores_per_executor", 0, "cores_per_executor is 0; expected at least 1"),
         ("shuffle_partitions", 0, "shuffle_partitions is 0"),
+        ("nodes", 0, "nodes is 0; expected at least 1"),
+        ("rate_per_s", 0, "rate_per_s is 0.0; expected a positive number"),
+        ("cost_per_hour", -2, "the plan: cost_per_hour is -2.0; expected 0 or more"),
     ],
 )
 def test_a_locked_setting_that_cannot_be_is_refused_at_its_place(
@@ -125,7 +130,7 @@ def test_a_locked_setting_that_cannot_be_is_refused_at_its_place(
 ) -> None:
     locked(folder)
     path = folder / "headway.lock"
-    path.write_text(re.sub(rf"{key}: \d+", f"{key}: {number}", path.read_text()))
+    path.write_text(re.sub(rf"\b{key}: [\d.]+", f"{key}: {number}", path.read_text()))
     with pytest.raises(InputError, match=rf"headway.lock:\d+:\d+: jobs\[0\]: {said}"):
         check(["orders.yaml"], baseline="headway.lock")
 
@@ -474,3 +479,134 @@ def test_a_job_that_became_faster_is_no_regression(folder: Path) -> None:
     (drift,) = [one for one in report.findings if one.rule is Rule.DRIFT]
     assert (drift.level, drift.line) == (Level.NOTE, 5)
     assert report.exit_code == 0
+
+
+def test_an_infeasible_plan_has_no_cost_and_is_not_outside_the_calibration(folder: Path) -> None:
+    locked(folder)
+    (folder / "orders.yaml").write_text(SPEC.replace("5s", "50ms").replace("5k/s", "400k/s"))
+    report = check(["orders.yaml"], limits=Limits(strict=True))
+    assert not report.jobs[0].feasible
+    assert not report.jobs[0].calibrated
+    assert Rule.CALIBRATION not in {each.rule for each in report.findings}
+    assert report.costs_per_month == {}
+    assert "144 -\\> - per month" in FORMATS["markdown"](report)
+
+
+def test_a_new_job_is_a_change_of_the_cost(folder: Path) -> None:
+    locked(folder)
+    (folder / "copy.yaml").write_text(SPEC.replace("orders}", "copy}"))
+    report = check(["orders.yaml", "copy.yaml"])
+    assert "**Headway: 288 per month (+144); " in FORMATS["markdown"](report)
+    (folder / "headway.lock").unlink()
+    assert "**Headway: 288 per month; " in FORMATS["markdown"](check(["orders.yaml", "copy.yaml"]))
+
+
+@pytest.mark.parametrize("is_locked", [True, False])
+def test_a_job_is_checked_once(folder: Path, is_locked: bool) -> None:
+    if is_locked:
+        locked(folder)
+    with pytest.raises(InputError, match=r"orders.yaml: the job 'orders' is given twice"):
+        check(["orders.yaml", "orders.yaml"])
+
+
+def test_jobs_of_one_name_beside_locks_of_their_own_are_two(folder: Path) -> None:
+    for name in ("test", "live"):
+        (folder / name).mkdir()
+        for file in ("orders.yaml", "orders.profile.yaml"):
+            (folder / name / file).write_text((folder / file).read_text())
+        save_lock(lock([f"{name}/orders.yaml"]), f"{name}/headway.lock")
+    assert len(check(["test/orders.yaml", "live/orders.yaml"]).jobs) == 2
+
+
+def test_one_path_is_enough(folder: Path) -> None:
+    save_lock(lock("orders.yaml"), "headway.lock")
+    assert len(check(Path("orders.yaml")).jobs) == 1
+
+
+@pytest.mark.parametrize("specs", [[], None, [3], b"orders.yaml", {"orders.yaml": 1}])
+def test_what_names_no_files_is_refused(specs: Any) -> None:
+    for call in (check, lock):
+        with pytest.raises(InputError, match=r"^specs"):
+            call(specs)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"limits": {"cost_ratio": 0.1}}, "limits is {'cost_ratio': 0.1}; expected headway.Limits"),
+        ({"limits": None}, "limits is None; expected headway.Limits"),
+        ({"baseline": 3}, "baseline is 3; expected a lock, or the path of one"),
+    ],
+)
+def test_other_arguments_are_of_their_kinds(
+    folder: Path, options: dict[str, Any], said: str
+) -> None:
+    with pytest.raises(InputError, match=re.escape(said)):
+        check("orders.yaml", **options)
+
+
+def test_only_a_lock_is_saved_as_one(folder: Path) -> None:
+    locked(folder)
+    text = Path("headway.lock").read_text()
+    with pytest.raises(InputError, match=r"found is <JobProfile: .*>; expected a lock"):
+        save_lock(cast(Any, a_profile()), "headway.lock")
+    with pytest.raises(InputError, match="path is of the type Lock"):
+        load_lock(cast(Any, load_lock("headway.lock")))
+    assert Path("headway.lock").read_text() == text
+
+
+@pytest.mark.parametrize("share", [float("nan"), float("inf"), -0.1, "5", "much", True, [0.1]])
+def test_a_limit_is_a_share(share: Any) -> None:
+    with pytest.raises(InputError, match="latency_ratio"):
+        headway.Limits(latency_ratio=share)
+
+
+def test_a_flag_of_the_limits_is_a_flag() -> None:
+    with pytest.raises(InputError, match="strict is 1; expected True or False"):
+        headway.Limits(strict=cast(Any, 1))
+
+
+def test_no_rise_at_all_can_be_demanded(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    locked(folder)
+    assert Limits(cost_ratio=cast(Any, "0%")).cost_ratio == 0.0
+    words = ["check", "orders.yaml", *("--max-cost", "0"), *("--max-latency", "0%")]
+    assert run([*words, "--max-drift", "0"]) == 0
+    (folder / "orders.yaml").write_text(SPEC.replace("0.2}", "0.2001}"))
+    assert run(words) == 4
+    assert "more expensive" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", sorted({*FORMATS, "json"}))
+def test_faults_of_a_file_are_findings_of_every_format(
+    folder: Path, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    (folder / "orders.yaml").write_text(SPEC.replace("5k/s", "fast").replace("p99 <= 5s", "soon"))
+    assert run(["check", "orders.yaml"]) == 2
+    plain = capsys.readouterr()
+    assert plain.out == ""
+    assert run(["check", "orders.yaml", "--format", name]) == 2
+    shown = capsys.readouterr()
+    assert shown.err == plain.err
+    assert "spec.rate: " in shown.out
+    assert "spec.target: " in shown.out
+    assert "every target is met" not in shown.out
+    if name == "json":
+        data = json.loads(shown.out)
+        assert (data["ok"], data["exit_code"]) == (False, 2)
+        places = [(each["file"], each["line"], each["rule"]) for each in data["findings"]]
+        assert places == [("orders.yaml", line, "invalid-spec") for line in (6, 7)]
+    if name == "junit":
+        assert 'tests="1" failures="1"' in shown.out
+
+
+def test_a_fault_without_a_position_is_about_its_file(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["check", "orders.yaml", "none.yaml", "--format", "github"]) == 2
+    first, headline = capsys.readouterr().out.splitlines()
+    assert first.startswith("::error file=none.yaml,line=1,col=1,title=none.yaml%3A invalid-spec")
+    assert first.endswith(
+        "::no such file; expected a spec file: apiVersion, kind, metadata, spec "
+        "('headway init' writes one)"
+    )
+    assert headline == "nothing was checked: 1 fault in the files"

@@ -14,7 +14,7 @@ import pytest
 from headway.api.results import as_data, as_text
 from headway.ci.formats import FORMATS
 from headway.ci.formats.markdown import MARKER
-from headway.ci.nouns import Finding, Held, Level, Report, Rule
+from headway.ci.nouns import ABOUT, Finding, Held, Level, Report, Rule
 from headway.formats.as_json import json_text
 from headway.formats.lock_file import Locked
 
@@ -57,7 +57,7 @@ def a_report(message: str = "p99 3.1 s > 2 s", level: Level = Level.ERROR) -> Re
         line=7,
         now=a_locked(),
         then=a_locked(nodes=2, cost_per_hour=0.4, planned_latency_s=1.0),
-        feasible=False,
+        feasible=True,
         calibrated=True,
         findings=(finding,),
     )
@@ -111,7 +111,9 @@ def test_markdown_starts_with_its_marker_and_stays_one_table() -> None:
     assert len(rows) == 3
     assert len({len(re.findall(r"(?<!\\)\|", row)) for row in rows}) == 1
     assert "<b>" not in text.replace("\\<b\\>", "")
-    assert "<details><summary>1 changes without regression</summary>" in text
+    assert "<details><summary>1 locked job not checked</summary>" in text
+    report = a_report(level=Level.NOTE)
+    assert "<summary>1 change without regression, 1 locked job" in FORMATS["markdown"](report)
 
 
 def test_the_cost_in_all_is_that_of_the_jobs_in_each_currency() -> None:
@@ -126,6 +128,40 @@ def test_the_cost_in_all_is_that_of_the_jobs_in_each_currency() -> None:
     assert "876 EUR -> 1,080 EUR" not in text
     other_currency = replace(euros, then=a_locked(cost_per_hour=1.0, currency="USD"))
     assert "+" not in Report(baseline=None, jobs=(other_currency,)).headline
+
+
+@pytest.mark.parametrize("name", ALL_FORMATS)
+def test_no_format_has_figures_of_what_no_setting_achieves(name: str) -> None:
+    held = replace(a_report().jobs[0], feasible=False, now=a_locked(nodes=777, cost_per_hour=9.0))
+    report = Report(baseline="headway.lock", jobs=(held, replace(a_report().jobs[0], name="b")))
+    text = ALL_FORMATS[name](report)
+    assert name == "json" or ("777" not in text and "6,480" not in text)
+    assert report.costs_per_month == {"": (pytest.approx(432.0), pytest.approx(144.0))}
+    assert "2 -> -" in as_text(report)
+    alone = FORMATS["markdown"](Report(baseline="headway.lock", jobs=(held,)))
+    assert "**Headway: 1 of 1 job failed**" in alone
+    assert "288 -\\> - per month" in alone
+
+
+def test_a_new_job_costs_all_of_its_cost_more() -> None:
+    held = replace(a_report().jobs[0], then=None)
+    assert "per month;" not in Report(baseline=None, jobs=(held,)).headline
+    new = Report(baseline="headway.lock", jobs=(replace(held, is_new=True),))
+    assert new.headline.startswith("+432 per month; ")
+    assert "**Headway: 432 per month (+432); " in FORMATS["markdown"](new)
+
+
+def test_a_notebook_shows_what_was_found() -> None:
+    html = a_report(AWKWARD)._repr_html_()
+    assert "orders: FAILED" in html
+    assert "p99 3.1 s &gt; 2 s, 50 % over: &lt;b&gt;" in html
+    assert "note: gone (only-in-lock)" in html
+
+
+def test_what_rules_say_is_true_of_notes_too() -> None:
+    for rule in (Rule.COST, Rule.LATENCY, Rule.DRIFT):
+        assert "differs from" in ABOUT[rule] or "another duration" in ABOUT[rule]
+        assert "an error if" in ABOUT[rule]
 
 
 def test_sarif_has_rules_and_places() -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,8 +13,10 @@ import pytest
 from headway.cli.main import run
 from headway.cli.overview import COMMANDS
 from headway.formats.exploration_file import ExplorationState, save_state
+from headway.formats.profile_file import save_profile
 from headway.spec.kinds import KINDS
 from headway.spec.spec_file import scaffold
+from tests.factories import a_profile
 from tests.profiler.event_log import (
     EPOCH_S,
     AppLog,
@@ -160,3 +164,20 @@ def test_long_commands_are_not_broken_and_name_the_chosen_query(
     command = f"  headway predict {log} --query orders --executors 4"
     assert lines[lines.index(command) - 1] == "  # latency at another setting"
     assert run(["predict", str(log), "--query", "orders", "--executors", "4"]) == 0
+
+
+@pytest.mark.parametrize("is_sorted", [False, True])
+def test_the_json_of_a_profile_is_a_profile_everywhere(
+    is_sorted: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    save_profile(a_profile(), "job.profile.yaml")
+    data = a_profile().to_dict()
+    Path("prof.json").write_text(json.dumps(data, indent=2, sort_keys=is_sorted))
+    assert run(["prof.json"]) == 0
+    shown = capsys.readouterr().out
+    assert "the profile of" in shown
+    (page_command,) = re.findall(r"^  (headway report .*\.html)", shown, re.MULTILINE)
+    assert run(shlex.split(page_command)[1:]) == 0
+    assert "<html" in Path("profile.html").read_text()
+    assert run(["diff", "prof.json", "job.profile.yaml"]) == 0
+    assert "no difference" in capsys.readouterr().out

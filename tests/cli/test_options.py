@@ -19,6 +19,7 @@ import headway
 from headway.api.lock import lock
 from headway.cli.main import cli, run
 from headway.cli.overview import COMMANDS
+from headway.emitters import ALL_FORMATS
 from headway.errors import ExitCode
 from headway.formats.as_json import json_text, plan_json
 from headway.formats.lock_file import save_lock
@@ -114,6 +115,10 @@ class Way:
 PLAN = {"--rate": "5k/s", "--target": "p99 <= 3s"}
 ENGINE = {"--engine": "it is what auto takes for such a log"}
 IN_RANGE = "exits with 5 outside the calibrated range only, and this is inside"
+NEEDED_BY_FORMATS = {
+    "databricks": {"--node-type": "m6i.xlarge", "--spark-version": "4.0.1"},
+    "declarative-pipelines": {"--spark-version": "4.1.0"},
+}
 WAYS: tuple[Way, ...] = (
     Way(name="windows", arguments=("windows.profile.yaml",)),
     Way(name="ordered", arguments=("orders.profile.yaml",), options={"--keys": "keys.csv"}),
@@ -259,22 +264,7 @@ WAYS: tuple[Way, ...] = (
     Way(name="simulate ordered operators", arguments=("operators.yaml",)),
     *(
         Way(name=f"emit {name}", arguments=("plan.json",), options={"--format": name, **more})
-        for name, more in (
-            ("spark-defaults", {}),
-            ("spark-submit", {}),
-            ("pyspark", {}),
-            ("kubeflow", {}),
-            ("spark-operator", {}),
-            ("databricks", {"--node-type": "m6i.xlarge", "--spark-version": "4.0.1"}),
-            ("emr", {}),
-            ("emr-eks", {}),
-            ("emr-serverless", {}),
-            ("dataproc", {}),
-            ("dataproc-serverless", {}),
-            ("airflow", {}),
-            ("declarative-pipelines", {"--spark-version": "4.1.0"}),
-            ("tfvars", {}),
-        )
+        for name, more in ((name, NEEDED_BY_FORMATS.get(name, {})) for name in ALL_FORMATS)
     ),
     Way(name="emit a patch", arguments=("plan.json",), options={"--patch": "manifest.yaml"}),
     Way(name="emit a bundle", arguments=("plan.json",), options={"--patch": "bundle.yaml"}),

@@ -61,9 +61,7 @@ def test_settings_stand_with_their_reasons(name: str) -> None:
     assert text_of(name, an_infeasible_plan()).startswith("# !!! INFEASIBLE")
 
 
-@pytest.mark.parametrize(
-    "name", ["emr", "emr-eks", "emr-serverless", "dataproc-serverless", "tfvars"]
-)
+@pytest.mark.parametrize("name", [n for n, each in ALL_FORMATS.items() if not each.has_comments])
 def test_json_formats_can_be_parsed(name: str) -> None:
     plan = a_plan(spark_conf={**a_plan().spark_conf, **AWKWARD})
     assert json.loads(text_of(name, plan))

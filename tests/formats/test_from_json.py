@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import headway
 from headway.domain import (
     Arrivals,
     NodeType,
@@ -18,12 +19,13 @@ from headway.domain import (
 )
 from headway.errors import InputError
 from headway.formats.as_json import json_text, plan_json
-from headway.formats.from_json import load_plan, parse_plan
+from headway.formats.from_json import load_plan, parse_any_plan, parse_plan
 from headway.planner.space import SearchSpace
 from tests.factories import a_plan, a_profile
 from tests.planner.enumeration import random_case
 from tests.planner.jobs import with_memory
 from tests.planner.plans import plan
+from tests.planner.test_deadline import a_long_job
 from tests.seeds import examples, seeds
 
 
@@ -137,3 +139,29 @@ def test_a_plan_without_its_trigger_is_refused(tmp_path: Path) -> None:
     path.write_text(json_text(data))
     with pytest.raises(InputError, match=r"plan.json: query_options.trigger: missing"):
         load_plan(path)
+
+
+@pytest.mark.parametrize("nodes", [0, -3])
+def test_a_plan_has_nodes(nodes: int) -> None:
+    data = json.loads(text_of(a_plan()))
+    with pytest.raises(InputError, match=rf"p.json: nodes is {nodes}; expected at least 1"):
+        parse_plan(json.dumps({**data, "nodes": nodes}), name="p.json")
+
+
+@pytest.mark.parametrize("key", ["nodes", "executors", "cores_per_executor"])
+def test_so_has_that_of_a_batch_job(key: str) -> None:
+    data = headway.plan(a_long_job(), target="deadline <= 10m").to_dict()
+    assert parse_any_plan(json.dumps(data), name="p.json").ends
+    with pytest.raises(InputError, match=f"p.json: {key} is 0; expected at least 1"):
+        parse_any_plan(json.dumps({**data, key: 0}), name="p.json")
+    run = {**data["run"], "mean_s": 0}
+    with pytest.raises(InputError, match=r"p.json: run: mean_s is 0.0; expected a positive"):
+        parse_any_plan(json.dumps({**data, "run": run}), name="p.json")
+
+
+@pytest.mark.parametrize("numbers", [{"cores": 0}, {"cores": 4, "nonsense": 1}])
+def test_a_finding_with_figures_that_it_cannot_have_is_refused(numbers: dict[str, int]) -> None:
+    data = json.loads(text_of(a_plan()))
+    node_reserve = {"code": "node_reserve", "numbers": numbers, "names": {"node_type": "big"}}
+    with pytest.raises(InputError, match=r"^p.json: findings: a finding with figures"):
+        parse_any_plan(json.dumps({**data, "findings": [node_reserve]}), name="p.json")

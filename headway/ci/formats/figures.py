@@ -16,7 +16,7 @@ HEAD = ("job", "target", "nodes", "cost", "planned", "locked setting")
 
 def job_row(held: Held) -> tuple[str, ...]:
     """A job in a table for all kinds of jobs: each cell says of what its figure is."""
-    figures = {name: f"{changed(then, now)} {unit}".strip() for name, unit, then, now in rows(held)}
+    figures = {name: f"{figure} {unit}".strip() for name, unit, figure in changes(held)}
     return (
         held.name,
         " and ".join(held.now.targets),
@@ -26,11 +26,14 @@ def job_row(held: Held) -> tuple[str, ...]:
 
 
 def rows(held: Held) -> list[tuple[str, str, str, str]]:
-    """Name, subject, locked and current value of each figure that a reader looks for first."""
+    """Name, subject, locked and current value of each figure that a reader looks for first.
+
+    What no setting achieves has no current figures.
+    """
     then, now = held.then, held.now
 
     def both(text: Callable[[AnyLocked], str]) -> tuple[str, str]:
-        return "-" if then is None else text(then), text(now)
+        return "-" if then is None else text(then), text(now) if held.feasible else "-"
 
     figure_rows = [("nodes", "", *both(lambda locked: str(locked.nodes)))]
     if now.cost is not None or (then is not None and then.cost is not None):
@@ -38,13 +41,25 @@ def rows(held: Held) -> list[tuple[str, str, str, str]]:
     return [*figure_rows, ("planned", now.planned_of, *both(_planned))]
 
 
+def changes(held: Held) -> list[tuple[str, str, str]]:
+    """Name, subject, and locked and current value of each figure of which either is known."""
+    figures = [(name, unit, changed(then, now)) for name, unit, then, now in rows(held)]
+    return [figure for figure in figures if figure[-1] != "-"]
+
+
 def cost_text(held: Held) -> str:
-    """The cost per month, or of a run of a job that ends; a dash if its nodes have no price."""
+    """The cost per month, or of a run of a job that ends; a dash if it is unknown.
+
+    The cost of a job is unknown if its nodes have no price or do not suffice.
+    """
     then, now = held.then, held.now
     per, num_hours = ("per run", 1.0) if now.ends else ("per month", HOURS_PER_MONTH)
     before, after = (
         "-" if locked is None else _cost(locked, num_hours, currency=held.currency)
-        for locked in (None if then is None or then.ends != now.ends else then, now)
+        for locked in (
+            None if then is None or then.ends != now.ends else then,
+            now if held.feasible else None,
+        )
     )
     figures = changed(before, after)
     return figures if figures == "-" else f"{figures} {per}"

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from headway.ci.formats.figures import cost_text, job_row
 from headway.ci.nouns import Finding, Held, Level, Report, Rule
 from headway.digits import format_money
 from headway.redaction import printable
+from headway.units import counted
 from headway.version import __version__
 
 #: Marks the comment as ours: whoever posts it finds the one to replace.
@@ -33,11 +34,20 @@ def markdown_text(report: Report) -> str:
     notes = [finding for finding in findings if finding.level is Level.NOTE]
     lines += [*map(_item, bad), ""] if bad else []
     if notes:
-        lines += [f"<details><summary>{len(notes)} changes without regression</summary>", ""]
+        lines += [f"<details><summary>{_summary(notes)}</summary>", ""]
         lines += [*map(_item, notes), "", "</details>", ""]
     against = f" against {_escaped(report.baseline)}" if report.baseline else ""
     lines.append(f"<sub>headway {__version__}{against}; this comment is updated.</sub>")
     return "\n".join(lines)
+
+
+def _summary(notes: Sequence[Finding]) -> str:
+    """How many changes there are, and how many locked jobs were not checked."""
+    num_gone = sum(note.rule is Rule.GONE for note in notes)
+    num_changes = len(notes) - num_gone
+    changes = f"{counted(num_changes, 'change')} without regression" if num_changes else ""
+    gone = f"{counted(num_gone, 'locked job')} not checked" if num_gone else ""
+    return ", ".join(filter(None, (changes, gone)))
 
 
 def _costs_in_all(report: Report) -> Iterator[str]:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from headway.ci.formats.figures import HEAD, changed, job_row, locked_today_text, rows
+from headway.ci.formats.figures import HEAD, changes, job_row, locked_today_text
 from headway.ci.formats.machine import check_json
-from headway.ci.nouns import Held, Report
+from headway.ci.nouns import Finding, Held, Report, Rule
 from headway.domain.sheet import Kind, Section, Sheet
 from headway.redaction import printable
 
@@ -32,11 +32,17 @@ def report_sheet(report: Report) -> Sheet:
                 )
                 for held in report.jobs
             ),
-            *(
-                Section(lead=str(gone.level), texts=(f"{printable(gone.message)} ({gone.rule})",))
-                for gone in report.others
-            ),
+            *map(_other_section, report.others),
         ),
+    )
+
+
+def _other_section(finding: Finding) -> Section:
+    """A finding about no job: of a fault its position, too, of a job that is gone there is none."""
+    if finding.rule is Rule.INVALID:
+        return Section(texts=(finding.text,))
+    return Section(
+        lead=str(finding.level), texts=(f"{printable(finding.message)} ({finding.rule})",)
     )
 
 
@@ -45,10 +51,9 @@ def _state(held: Held) -> str:
 
 
 def _job_texts(held: Held) -> Iterator[str]:
-    yield ", ".join(
-        " ".join(filter(None, (name, unit, changed(then, now))))
-        for name, unit, then, now in rows(held)
-    )
+    figures = ", ".join(" ".join(filter(None, figure)) for figure in changes(held))
+    if figures:
+        yield figures
     today = locked_today_text(held)
     if today:
         yield f"the locked setting {today}"
