@@ -148,7 +148,7 @@ def test_what_would_do_instead_does(fleet: Path, capsys: pytest.CaptureFixture[s
 @pytest.mark.parametrize(
     ("change", "why", "instead"),
     [
-        ("zone: z", "no zone z in pool main", "no zone"),
+        ("pool: main\n    zone: z", "no zone z in pool main", "no zone"),
         ("", "no node of pool main has room for an executor of 4 cores and a heap of", "smaller"),
     ],
 )
@@ -156,6 +156,7 @@ def test_a_job_that_is_let_in_nowhere_says_what_would_do(
     fleet: Path, capsys: pytest.CaptureFixture[str], change: str, why: str, instead: str
 ) -> None:
     text = FLEET.replace("- name: report", f"- name: report\n    {change}")
+    text = text.replace("executor: 4}]", "executor: 4}, {name: far, zones: [z]}]")
     fleet.write_text(text if change else FLEET.replace("memory: 4g", "memory: 100g"))
     data = answer(fleet, capsys, code=3)
     assert data["impossible"][0]["why"].startswith(why)

@@ -233,8 +233,6 @@ def test_a_fleet_file_becomes_a_capacity_plan() -> None:
 @pytest.mark.parametrize(
     ("old", "new", "expected"),
     [
-        ("pool: p", "pool: q", "names the pool 'q'; expected one of p"),
-        ("[{name: p}]", "[{name: p}, {name: p}]", "the pool 'p' occurs twice"),
         ("pool: p", "file: x.yaml", "'x.yaml': no such file"),
         ("  jobs:\n", "  budget: {}\n  jobs:\n", "expected one of per_day and per_month"),
         ("[{name: p}]", "[]", "pools is empty"),

@@ -102,7 +102,7 @@ class Choice:
         if isinstance(value, str) and value in self.choices:
             return value
         word = value.lower() if isinstance(value, str) else ""
-        return reader.refuse(route, value, self.words, _did_you_mean(word, self.choices))
+        return reader.refuse(route, value, self.words, did_you_mean(word, self.choices))
 
     def json_schema(self) -> JsonSchema:
         return {"enum": list(self.choices)}
@@ -308,7 +308,7 @@ class FilePath:
         except (OSError, ValueError):
             is_there = False
         if not is_there and reader.needs_files:
-            hint = _did_you_mean(path.name, _files_beside(path))
+            hint = did_you_mean(path.name, _files_beside(path))
             return reader.fault(route, f"{shown(text)}: no such file; expected {self.words}{hint}")
         return path
 
@@ -340,8 +340,10 @@ def _tell_unknown(
     return intended_keys
 
 
-def _did_you_mean(word: str, choices: Sequence[str]) -> str:
-    close = get_close_matches(word, choices, n=1)
+def did_you_mean(word: str, choices: Sequence[str]) -> str:
+    """The choice that was probably intended by another word, as a question; empty without one."""
+    same = [choice for choice in choices if choice.lower() == word.lower()]
+    close = same or get_close_matches(word, choices, n=1)
     return f"; did you mean {close[0]!r}?" if close else ""
 
 
