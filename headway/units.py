@@ -71,10 +71,11 @@ def parse_duration_s(text: str) -> float:
     return float(f"{total_s:.12g}")
 
 
-def parse_rate_per_s(text: str) -> float:
+def parse_rate_per_s(text: str, *, or_zero: bool = False) -> float:
     """Records per second of a rate such as ``50k/s``, ``1.2M/min``, ``800``.
 
-    Raises InputError if the text is not a rate, or the rate is not positive or too large.
+    Raises InputError if the text is not a rate, or the rate is too large or not positive; with
+    ``or_zero`` it may be 0.
 
     >>> parse_rate_per_s("50k/s")
     50000.0
@@ -88,7 +89,7 @@ def parse_rate_per_s(text: str) -> float:
     if match is None or unit_s is None:
         raise _not_a_rate(text)
     rate_per_s = float(match["number"]) * _COUNT[match["scale"].lower()] / unit_s
-    if not 0 < rate_per_s <= LARGEST_NUMBER:
+    if not 0 < rate_per_s <= LARGEST_NUMBER and not (or_zero and rate_per_s == 0):
         raise _not_a("rate", text, "a positive number of records per second, e.g. 50k/s")
     return rate_per_s
 
