@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
@@ -21,7 +21,7 @@ from headway.fleet.prices import MOST_PAIRS, is_planned_again
 from headway.fleet.problem import load_solver
 from headway.fleet.scenarios import drawn_ratios, plan_for_chance, plan_of_least_regret
 from headway.spec.fleet_of import FleetForm, JobNeeds, fleet_members, nodes_on_offer
-from headway.spec.kinds.capacity import CapacityPlan, FleetEntry
+from headway.spec.kinds.capacity import CapacityPlan, FleetEntry, PoolEntry
 from headway.spec.kinds.jobs import BatchJob, StreamingJob
 from headway.spec.kinds.schedule import QuerySchedule
 from headway.spec.parts import catalog_at
@@ -204,6 +204,7 @@ class FleetMaker:
             why_impossible={name: why for name, (why, _) in refusals.items()},
             scenarios=scenarios,
             gap_asked_ratio=self.spec.gap_ratio,
+            notes=tuple(_notes(self.spec.pools)),
         )
 
     def with_executors(
@@ -237,6 +238,17 @@ class FleetMaker:
         if self.spec.objective == "served":
             return serve_most(fleet, gap_ratio=self.spec.gap_ratio)
         return plan_fleet(fleet, gap_ratio=self.spec.gap_ratio)
+
+
+def _notes(pools: Sequence[PoolEntry]) -> Iterator[str]:
+    """That no core is reserved on the nodes of some pools, as platforms would."""
+    names = [pool.name for pool in pools if pool.reserved_cores == 0]
+    if names:
+        pools_text = f"pool{'s' if len(names) > 1 else ''} {', '.join(names)}"
+        yield (
+            f"no core of a node is reserved for the system in {pools_text}, whereas headway plan "
+            "reserves what the platform takes: see reserved_cores and reserved_memory of a pool"
+        )
 
 
 def _job_of(

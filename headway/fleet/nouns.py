@@ -245,7 +245,7 @@ class Capacity(Result):
     ``fleet`` has the planned needs; for several scenarios, the largest in each hour. ``scenarios``
     states how ranges were used. ``target_probabilities`` are those that the most expensive
     streaming jobs meet their targets in their busiest hour, each with a verdict (P23). ``writes``
-    is what jobs write to a store that is known.
+    is what jobs write to a store that is known. ``notes`` are on what the file leaves open.
     """
 
     result_kind = "capacity"
@@ -262,6 +262,7 @@ class Capacity(Result):
     growth: tuple[GrowthPoint, ...] = ()
     target_probabilities: Mapping[str, tuple[float, str]] = field(default_factory=dict)
     writes: Mapping[str, JobWrites] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
 
     @property
     def feasible(self) -> bool:

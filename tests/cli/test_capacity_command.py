@@ -272,3 +272,16 @@ def test_the_cost_of_the_nodes_is_that_of_a_month(
     _, _, bought = capsys.readouterr().out.partition("nodes to buy")
     for purchase in data["purchases"]:
         assert f"{purchase['cost_per_day'] * 30:,.2f} EUR" in bought
+
+
+def test_pools_without_reserved_cores_are_noted(
+    fleet: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    note = "no core of a node is reserved for the system in pool main"
+    assert answer(fleet, capsys)["notes"][0].startswith(note)
+    assert run(["capacity", str(fleet)]) == 0
+    assert f"\nnote: {note}" in capsys.readouterr().out
+    fleet.write_text(FLEET.replace("name: main", "name: main, reserved_cores: 0"))
+    assert note in answer(fleet, capsys)["notes"][0]
+    fleet.write_text(FLEET.replace("executor: 4}", "executor: 2, reserved_cores: 1}"))
+    assert answer(fleet, capsys)["notes"] == []
