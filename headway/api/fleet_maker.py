@@ -157,7 +157,11 @@ class FleetMaker:
         """The fleet of some drawn jobs, with what they pay for requests as far as known."""
         writes = map(self.most_writes, jobs)
         fees = (0.0 if written is None else written.cost_per_day or 0.0 for written in writes)
-        return replace(self.form.fleet(list(map(self._needs, jobs))), fees_per_day=tuple(fees))
+        return replace(
+            self.form.fleet(list(map(self._needs, jobs))),
+            fees_per_day=tuple(fees),
+            currency=self.catalog.currency,
+        )
 
     def _planned_for(self, fleets: Sequence[Fleet]) -> tuple[FleetPlan | Infeasible, Fleet, str]:
         rule = self.spec.scenarios
@@ -173,7 +177,8 @@ class FleetMaker:
             text = f"least regret over {text}"
             if answer.plan.feasible:
                 text += (
-                    f": at worst {answer.worst_per_day:.2f} per day too much; short of nodes in "
+                    f": at worst {answer.worst_per_day:.2f} {self.catalog.currency} per day too "
+                    "much; short of nodes in "
                     f"{answer.num_short}, a missing node counting {rule.shortage_ratio:g} times "
                     "its price"
                 )

@@ -76,7 +76,9 @@ def _higher_budget(fleet: Fleet, columns: Columns, time_limit_s: float) -> list[
     needed_per_day = solved.value + fleet.all_fees_per_day
     if needed_per_day <= fleet.budget_per_day + _WIDE:
         return []
-    return [_budget_text(fleet.budget_per_day, needed_per_day) + _if_less_may_do(solved)]
+    return [
+        _budget_text(fleet.budget_per_day, needed_per_day, fleet.currency) + _if_less_may_do(solved)
+    ]
 
 
 def _everything(fleet: Fleet, columns: Columns, time_limit_s: float) -> list[str]:
@@ -93,14 +95,15 @@ def _everything(fleet: Fleet, columns: Columns, time_limit_s: float) -> list[str
     ]
     cost = bill_of(free, nodes).cost_per_day + fleet.all_fees_per_day
     if fleet.budget_per_day is not None and cost > fleet.budget_per_day:
-        parts.append(_budget_text(fleet.budget_per_day, cost))
+        parts.append(_budget_text(fleet.budget_per_day, cost, fleet.currency))
     return ["together: " + "; ".join(parts)] if parts else []
 
 
-def _budget_text(budget_per_day: float, needed_per_day: float) -> str:
+def _budget_text(budget_per_day: float, needed_per_day: float, currency: str) -> str:
     """What a budget must at least be, rounded up to whole cents."""
     needed_budget = np.ceil(needed_per_day * 100 - _WIDE) / 100
-    return f"budget: {needed_budget:.2f} a day instead of {budget_per_day:.2f}"
+    money = f"{needed_budget:.2f} {currency}".rstrip()
+    return f"budget: {money} a day instead of {budget_per_day:.2f}"
 
 
 def _if_less_may_do(solved: Solved) -> str:

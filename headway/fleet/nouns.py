@@ -79,7 +79,8 @@ class Fleet:
     whether it can run there. ``period_of``, (L,), is the period of a load case: nodes are constant
     within a period, and ``hours``, (P,), are those of a day. Nodes may be paid for as spot up to
     the share ``spot_ratio``, and with ``commitments``. The budget is for nodes and for fees, which
-    each job pays beside nodes, for requests to a store; without any, these are empty.
+    each job pays beside nodes, for requests to a store; without any, these are empty. All money is
+    in the ``currency``, if that is known.
     """
 
     jobs: tuple[str, ...]
@@ -95,6 +96,7 @@ class Fleet:
     commitments: bool = False
     budget_per_day: float | None = None
     fees_per_day: tuple[float, ...] = ()
+    currency: str = ""
 
     def __post_init__(self) -> None:
         num_jobs, num_supplies, num_cases = self.units.shape

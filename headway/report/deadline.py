@@ -173,7 +173,7 @@ def run_time_sections(plan: BatchAnswer) -> tuple[Section, Section]:
                 format_duration(point.mean_s),
                 format_duration(point.planned_s) + ("*" if is_worse else " "),
                 "met" if point.planned_s <= plan.deadline.limit_s else "missed",
-                "-" if point.cost_per_run is None else format_money(point.cost_per_run),
+                _cost_per_run(plan, point),
             )
         )
     if has_worse:
@@ -181,7 +181,7 @@ def run_time_sections(plan: BatchAnswer) -> tuple[Section, Section]:
     plan_mark = ">" if plan.feasible else "~"
     table = Section(
         title="run time by nodes",
-        head=("nodes", "expected", "up to ", "deadline", "cost"),
+        head=("nodes", "expected", "up to ", "deadline", "cost/run"),
         rows=tuple(rows),
         right=(0, 1, 2, 4),
         marks=tuple(plan_mark if point.nodes == plan.nodes else "" for point in points),
@@ -189,6 +189,13 @@ def run_time_sections(plan: BatchAnswer) -> tuple[Section, Section]:
         detail=plan.feasible,
     )
     return table, Section(texts=tuple(legend), close=True, detail=plan.feasible)
+
+
+def _cost_per_run(plan: BatchAnswer, point: DeadlinePoint) -> str:
+    if point.cost_per_run is None:
+        return "-"
+    currency = "" if plan.node_type is None else plan.node_type.currency
+    return format_money(point.cost_per_run, currency=currency)
 
 
 def all_points(plan: BatchAnswer) -> tuple[DeadlinePoint, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -285,3 +286,11 @@ def test_pools_without_reserved_cores_are_noted(
     assert note in answer(fleet, capsys)["notes"][0]
     fleet.write_text(FLEET.replace("executor: 4}", "executor: 2, reserved_cores: 1}"))
     assert answer(fleet, capsys)["notes"] == []
+
+
+def test_money_has_its_currency(fleet: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    fleet.write_text(FLEET + "  budget: {per_day: 0.10}\n")
+    (relaxation,) = answer(fleet, capsys, code=3)["relaxations"]
+    assert re.fullmatch(r"budget: [0-9.]+ EUR a day instead of 0\.10", relaxation)
+    fleet.write_text(FLEET + "  scenarios: {rule: least-regret, count: 3}\n")
+    assert re.search(r"at worst [0-9.]+ EUR per day too much", answer(fleet, capsys)["scenarios"])
