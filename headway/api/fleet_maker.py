@@ -25,6 +25,7 @@ from headway.spec.kinds.capacity import CapacityPlan, FleetEntry, PoolEntry
 from headway.spec.kinds.jobs import BatchJob, StreamingJob
 from headway.spec.kinds.schedule import QuerySchedule
 from headway.spec.parts import catalog_at
+from headway.units import counted
 
 _NEEDS_OF: dict[type, Callable[[Any, Any, int | None, KnownNeeds], FleetJob]] = {
     StreamingJob: streaming_needs,
@@ -165,7 +166,7 @@ class FleetMaker:
 
     def _planned_for(self, fleets: Sequence[Fleet]) -> tuple[FleetPlan | Infeasible, Fleet, str]:
         rule = self.spec.scenarios
-        text = f"{rule.count} scenarios drawn with random seed {rule.seed}"
+        text = f"{counted(rule.count, 'scenario')} drawn with random seed {rule.seed}"
         if rule.rule == "chance":
             answer = plan_for_chance(fleets, rule.confidence, self._solve)
             if answer.plan.feasible:

@@ -26,7 +26,7 @@ def capacity_sheet(answer: Capacity) -> Sheet:
 
 def _plan_sheet(answer: Capacity, plan: FleetPlan) -> Sheet:
     num_jobs, num_served = len(answer.fleet.jobs), int((plan.supply_of >= 0).sum())
-    served = f"{num_served} of {num_jobs} jobs"
+    served = f"{num_served} of {counted(num_jobs, 'job')}"
     if num_served == num_jobs:
         served = counted(num_jobs, "job")
     nodes, cost, limits = counted(_max_nodes(plan), "node"), plan.cost_per_day, answer.shadow_prices

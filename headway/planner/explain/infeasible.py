@@ -156,7 +156,8 @@ def _too_many_files(question: Question) -> str | None:
     setting, num_files = fewest
     return (
         f"{targets_text(question.promises)} takes {num_files:,.0f} files per hour at least, with "
-        f"{setting.configuration(0).shuffle_partitions} shuffle partitions and a trigger of "
+        f"{counted(setting.configuration(0).shuffle_partitions, 'shuffle partition')} and a "
+        f"trigger of "
         f"{spark_trigger_text(float(setting.trigger_s[0]))}, more than the limit of "
         f"{question.most_files_per_hour:,.0f}"
     )
