@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from fnmatch import fnmatchcase
+from typing import Any
 
 from headway.errors import SpecError
 from headway.formats.yaml_document import Fault, Route, faults_text, shown
@@ -31,11 +32,12 @@ def require_references(file: SpecFile, catalog: NodeCatalog) -> None:
 
 def _repeated(plan: CapacityPlan) -> Iterator[tuple[Route, str]]:
     """Jobs, pools and quotas of the same name, and zones that a list has twice."""
-    for key, noun, members in (
+    lists: tuple[tuple[str, str, Sequence[Any]], ...] = (
         ("jobs", "job", plan.jobs),
         ("pools", "pool", plan.pools),
         ("quotas", "quota", plan.quotas),
-    ):
+    )
+    for key, noun, members in lists:
         for index in _repeats([member.name for member in members]):
             fault = f"the {noun} {members[index].name!r} occurs twice; expected each name once"
             yield (key, index, "name"), fault
@@ -73,10 +75,10 @@ def _unknown_nodes(plan: CapacityPlan, catalog: NodeCatalog) -> Iterator[tuple[R
     if len(node_names) > _NODES_SHOWN:
         examples += ", ..."
     all_patterns: list[tuple[Route, Sequence[str]]] = [(("node_types",), plan.node_types)]
-    for key, members in (("pools", plan.pools), ("quotas", plan.quotas)):
-        all_patterns += [
-            ((key, index, "node_types"), member.node_types) for index, member in enumerate(members)
-        ]
+    for index, pool in enumerate(plan.pools):
+        all_patterns.append((("pools", index, "node_types"), pool.node_types))
+    for index, quota in enumerate(plan.quotas):
+        all_patterns.append((("quotas", index, "node_types"), quota.node_types))
     for route, patterns in all_patterns:
         for index, pattern in enumerate(patterns):
             if not any(fnmatchcase(name, pattern) for name in node_names):
