@@ -26,7 +26,9 @@ from headway.fleet.nouns import (
 )
 from headway.fleet.prices import costs_of_moves, is_planned_again, saving_of_job, shadow_prices
 from headway.processes import AllCores
+from headway.spec.fleet_references import require_references
 from headway.spec.kinds.capacity import CapacityPlan
+from headway.spec.parts import catalog_at
 from headway.spec.spec_file import load_spec, spec_of
 
 
@@ -66,6 +68,7 @@ def capacity(
     growth_ratio = question.growth_ratio or 1.0
     file = load_spec(path)
     spec = spec_of(file, CapacityPlan)
+    require_references(file, catalog_at(spec.catalog))
     require_packages("capacity", "planning capacity", "cvxpy", "highspy", "scipy")
     with AllCores() as cores:
         maker = FleetMaker(file.metadata.name, spec, KnownNeeds(cores))

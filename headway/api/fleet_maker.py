@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
@@ -21,10 +21,11 @@ from headway.fleet.prices import MOST_PAIRS, is_planned_again
 from headway.fleet.problem import load_solver
 from headway.fleet.scenarios import drawn_ratios, plan_for_chance, plan_of_least_regret
 from headway.spec.fleet_of import FleetForm, JobNeeds, fleet_members, nodes_on_offer
-from headway.spec.kinds.capacity import CapacityPlan, FleetEntry
+from headway.spec.kinds.capacity import CapacityPlan, FleetEntry, PoolEntry
 from headway.spec.kinds.jobs import BatchJob, StreamingJob
 from headway.spec.kinds.schedule import QuerySchedule
 from headway.spec.parts import catalog_at
+from headway.units import counted
 
 _NEEDS_OF: dict[type, Callable[[Any, Any, int | None, KnownNeeds], FleetJob]] = {
     StreamingJob: streaming_needs,
@@ -157,11 +158,15 @@ class FleetMaker:
         """The fleet of some drawn jobs, with what they pay for requests as far as known."""
         writes = map(self.most_writes, jobs)
         fees = (0.0 if written is None else written.cost_per_day or 0.0 for written in writes)
-        return replace(self.form.fleet(list(map(self._needs, jobs))), fees_per_day=tuple(fees))
+        return replace(
+            self.form.fleet(list(map(self._needs, jobs))),
+            fees_per_day=tuple(fees),
+            currency=self.catalog.currency,
+        )
 
     def _planned_for(self, fleets: Sequence[Fleet]) -> tuple[FleetPlan | Infeasible, Fleet, str]:
         rule = self.spec.scenarios
-        text = f"{rule.count} scenarios drawn with random seed {rule.seed}"
+        text = f"{counted(rule.count, 'scenario')} drawn with random seed {rule.seed}"
         if rule.rule == "chance":
             answer = plan_for_chance(fleets, rule.confidence, self._solve)
             if answer.plan.feasible:
@@ -173,7 +178,8 @@ class FleetMaker:
             text = f"least regret over {text}"
             if answer.plan.feasible:
                 text += (
-                    f": at worst {answer.worst_per_day:.2f} per day too much; short of nodes in "
+                    f": at worst {answer.worst_per_day:.2f} {self.catalog.currency} per day too "
+                    "much; short of nodes in "
                     f"{answer.num_short}, a missing node counting {rule.shortage_ratio:g} times "
                     "its price"
                 )
@@ -204,6 +210,7 @@ class FleetMaker:
             why_impossible={name: why for name, (why, _) in refusals.items()},
             scenarios=scenarios,
             gap_asked_ratio=self.spec.gap_ratio,
+            notes=tuple(_notes(self.spec.pools)),
         )
 
     def with_executors(
@@ -237,6 +244,17 @@ class FleetMaker:
         if self.spec.objective == "served":
             return serve_most(fleet, gap_ratio=self.spec.gap_ratio)
         return plan_fleet(fleet, gap_ratio=self.spec.gap_ratio)
+
+
+def _notes(pools: Sequence[PoolEntry]) -> Iterator[str]:
+    """That no core is reserved on the nodes of some pools, as platforms would."""
+    names = [pool.name for pool in pools if pool.reserved_cores == 0]
+    if names:
+        pools_text = f"pool{'s' if len(names) > 1 else ''} {', '.join(names)}"
+        yield (
+            f"no core of a node is reserved for the system in {pools_text}, whereas headway plan "
+            "reserves what the platform takes: see reserved_cores and reserved_memory of a pool"
+        )
 
 
 def _job_of(

@@ -14,6 +14,7 @@ from headway.domain.argument_values import paths_of
 from headway.domain.log_questions import LogsQuestion, ProfileQuestion
 from headway.errors import EventLogError, require_packages
 from headway.lazy_classes import dataclass
+from headway.units import counted
 from headway.version import __version__
 
 if TYPE_CHECKING:
@@ -96,8 +97,8 @@ def profile(
         return any_profile
     raise EventLogError(
         f"{any_profile.application.id}: a {any_profile.kind} application with "
-        f"{any_profile.num_jobs} jobs, no streaming query; expected progress events of a "
-        "Structured Streaming query"
+        f"{counted(any_profile.num_jobs, 'job')}, no streaming query; expected progress events of "
+        "a Structured Streaming query"
     )
 
 

@@ -53,9 +53,10 @@ def predict_in_real_time(job: JobProfile, question: PredictQuestion) -> RealTime
         task_cpus=task_cpus,
     )
     if setting.executors < num_needed:
+        have = f"{'has' if setting.executors == 1 else 'have'} {counted(setting.num_slots, 'slot')}"
         raise InputError(
             f"{counted(slots, 'task')} of all stages run at once in Real-Time Mode, and "
-            f"{counted(setting.executors, 'executor')} have {counted(setting.num_slots, 'slot')}; "
+            f"{counted(setting.executors, 'executor')} {have}; "
             f"expected {argument('executors')} {num_needed} or fewer {argument('partitions')} "
             "(Spark: CONCURRENT_SCHEDULER_INSUFFICIENT_SLOT)"
         )

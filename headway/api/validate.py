@@ -41,7 +41,7 @@ def _parts(file: SpecFile) -> Iterator[tuple[tuple[str | int, ...], Callable[[],
     elif file.kind == "Cluster":
         yield ("spec", "node"), partial(_check_cluster, spec)
     elif file.kind == "CapacityPlan":
-        yield ("spec", "catalog"), partial(catalog_at, spec.catalog)
+        yield ("spec", "catalog"), partial(_check_fleet, file)
         for index, entry in enumerate(spec.jobs):
             if entry.file is not None:
                 yield ("spec", "jobs", index, "file"), partial(validate, entry.file)
@@ -50,6 +50,12 @@ def _parts(file: SpecFile) -> Iterator[tuple[tuple[str | int, ...], Callable[[],
             if query.profile is not None:
                 route = ("spec", "queries", index, "profile")
                 yield route, partial(profile_of, query.name, query)
+
+
+def _check_fleet(file: SpecFile) -> None:
+    from headway.spec.fleet_references import require_references
+
+    require_references(file, catalog_at(file.spec.catalog))
 
 
 def _check_cluster(cluster: Any) -> None:

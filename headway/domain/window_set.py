@@ -6,9 +6,10 @@ import math
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from headway.errors import InputError
-from headway.units import ms_to_s, parse_duration_s, s_to_ms
+from headway.units import exact_duration, ms_to_s, parse_duration_s, s_to_ms
 
 _MOST_PANES = 100_000
 
@@ -96,8 +97,12 @@ class WindowSet:
         if not self.windows:
             raise ValueError("expected at least one window")
         sizes = [window.size_ms for window in self.windows]
-        if sizes != sorted(set(sizes)):
-            raise ValueError(f"sizes are {sizes} ms; expected each once, ascending")
+        for size_ms, next_size_ms in pairwise(sizes):
+            if size_ms == next_size_ms:
+                size = exact_duration(ms_to_s(size_ms))
+                raise ValueError(f"two windows of {size}; expected different sizes")
+            if size_ms > next_size_ms:
+                raise ValueError("a window is longer than the next one; expected them by size")
         num_panes = self.longest_ms // self.pane_ms
         if num_panes > _MOST_PANES:
             raise ValueError(

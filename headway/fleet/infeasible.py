@@ -10,6 +10,7 @@ from headway.errors import SolverError
 from headway.fleet.billing import bill_of, nodes_needed
 from headway.fleet.nouns import Fleet, Infeasible
 from headway.fleet.problem import Columns, Goal, Solved, columns_where, solve, supply_of
+from headway.units import counted
 
 _WIDE = 1e-6
 
@@ -60,7 +61,8 @@ def _wider_quotas(fleet: Fleet, columns: Columns, time_limit_s: float) -> list[s
         solved = solve(fleet, columns, goal, integer=True, time_limit_s=time_limit_s)
         if solved is not None and solved.excess > _WIDE:
             needed_limit = int(np.ceil(quota.limit + solved.excess - _WIDE))
-            text = f"{quota.label}: {needed_limit} {quota.unit} instead of {quota.limit:g}"
+            needed_text = counted(needed_limit, quota.unit.removesuffix("s"))
+            text = f"{quota.label}: {needed_text} instead of {quota.limit:g}"
             relaxations.append(text + _if_less_may_do(solved))
     return relaxations
 
@@ -76,7 +78,9 @@ def _higher_budget(fleet: Fleet, columns: Columns, time_limit_s: float) -> list[
     needed_per_day = solved.value + fleet.all_fees_per_day
     if needed_per_day <= fleet.budget_per_day + _WIDE:
         return []
-    return [_budget_text(fleet.budget_per_day, needed_per_day) + _if_less_may_do(solved)]
+    return [
+        _budget_text(fleet.budget_per_day, needed_per_day, fleet.currency) + _if_less_may_do(solved)
+    ]
 
 
 def _everything(fleet: Fleet, columns: Columns, time_limit_s: float) -> list[str]:
@@ -87,20 +91,22 @@ def _everything(fleet: Fleet, columns: Columns, time_limit_s: float) -> list[str
         return []
     nodes = nodes_needed(free, supply_of(free, columns, solved.use))
     parts = [
-        f"{quota.label}: {peak_use:g} {quota.unit} instead of {quota.limit:g}"
+        f"{quota.label}: {counted(round(peak_use), quota.unit.removesuffix('s'))} instead of "
+        f"{quota.limit:g}"
         for quota in fleet.quotas
         if (peak_use := float((quota.weights @ nodes).max())) > quota.limit
     ]
     cost = bill_of(free, nodes).cost_per_day + fleet.all_fees_per_day
     if fleet.budget_per_day is not None and cost > fleet.budget_per_day:
-        parts.append(_budget_text(fleet.budget_per_day, cost))
+        parts.append(_budget_text(fleet.budget_per_day, cost, fleet.currency))
     return ["together: " + "; ".join(parts)] if parts else []
 
 
-def _budget_text(budget_per_day: float, needed_per_day: float) -> str:
+def _budget_text(budget_per_day: float, needed_per_day: float, currency: str) -> str:
     """What a budget must at least be, rounded up to whole cents."""
     needed_budget = np.ceil(needed_per_day * 100 - _WIDE) / 100
-    return f"budget: {needed_budget:.2f} a day instead of {budget_per_day:.2f}"
+    money = f"{needed_budget:.2f} {currency}".rstrip()
+    return f"budget: {money} a day instead of {budget_per_day:.2f}"
 
 
 def _if_less_may_do(solved: Solved) -> str:

@@ -79,7 +79,8 @@ class Fleet:
     whether it can run there. ``period_of``, (L,), is the period of a load case: nodes are constant
     within a period, and ``hours``, (P,), are those of a day. Nodes may be paid for as spot up to
     the share ``spot_ratio``, and with ``commitments``. The budget is for nodes and for fees, which
-    each job pays beside nodes, for requests to a store; without any, these are empty.
+    each job pays beside nodes, for requests to a store; without any, these are empty. All money is
+    in the ``currency``, if that is known.
     """
 
     jobs: tuple[str, ...]
@@ -95,6 +96,7 @@ class Fleet:
     commitments: bool = False
     budget_per_day: float | None = None
     fees_per_day: tuple[float, ...] = ()
+    currency: str = ""
 
     def __post_init__(self) -> None:
         num_jobs, num_supplies, num_cases = self.units.shape
@@ -245,7 +247,7 @@ class Capacity(Result):
     ``fleet`` has the planned needs; for several scenarios, the largest in each hour. ``scenarios``
     states how ranges were used. ``target_probabilities`` are those that the most expensive
     streaming jobs meet their targets in their busiest hour, each with a verdict (P23). ``writes``
-    is what jobs write to a store that is known.
+    is what jobs write to a store that is known. ``notes`` are on what the file leaves open.
     """
 
     result_kind = "capacity"
@@ -262,6 +264,7 @@ class Capacity(Result):
     growth: tuple[GrowthPoint, ...] = ()
     target_probabilities: Mapping[str, tuple[float, str]] = field(default_factory=dict)
     writes: Mapping[str, JobWrites] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
 
     @property
     def feasible(self) -> bool:

@@ -192,7 +192,7 @@ def _lines(number: int, run: AdvisedRun, most_slots: int) -> Iterator[str]:
     yield (
         f"{number}. {_pace(setting)}, {counted(setting.shuffle_partitions, 'shuffle partition')}, "
         f"{counted(setting.num_slots, 'slot')}, about {run.rate_per_s:,.0f} rows/s, "
-        f"{run.num_batches} batches after the warm-up{_times(run)}{checkpoint}"
+        f"{counted(run.num_batches, 'batch', 'batches')} after the warm-up{_times(run)}{checkpoint}"
     )
     if setting.num_slots > most_slots:
         yield f"   needs a larger cluster: the log has up to {counted(most_slots, 'slot')}"

@@ -26,7 +26,7 @@ def capacity_sheet(answer: Capacity) -> Sheet:
 
 def _plan_sheet(answer: Capacity, plan: FleetPlan) -> Sheet:
     num_jobs, num_served = len(answer.fleet.jobs), int((plan.supply_of >= 0).sum())
-    served = f"{num_served} of {num_jobs} jobs"
+    served = f"{num_served} of {counted(num_jobs, 'job')}"
     if num_served == num_jobs:
         served = counted(num_jobs, "job")
     nodes, cost, limits = counted(_max_nodes(plan), "node"), plan.cost_per_day, answer.shadow_prices
@@ -61,6 +61,7 @@ def _plan_sheet(answer: Capacity, plan: FleetPlan) -> Sheet:
             Section(title="cost of targets", rows=tuple(_target_rows(answer))),
             Section(title="cost of limits", texts=tuple(price.text for price in limits)),
             _growth(answer),
+            Section(texts=answer.notes, lead="note"),
         ),
     )
 
@@ -108,6 +109,7 @@ def capacity_json(answer: Capacity) -> dict[str, object]:
         "promise_prices": data_of(answer.target_prices),
         "shadow_prices": data_of(answer.shadow_prices),
         "growth": [_growth_json(point) for point in answer.growth],
+        "notes": list(answer.notes),
     }
 
 

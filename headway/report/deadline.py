@@ -182,7 +182,7 @@ def run_time_sections(plan: BatchAnswer) -> tuple[Section, Section, Section]:
                 duration_beside(point.mean_s, limit_s),
                 duration_against(point.planned_s, limit_s) + ("*" if is_worse else " "),
                 "met" if point.planned_s <= limit_s else "missed",
-                *((_cost_text(point),) if has_cost else ()),
+                *((_cost_per_run(plan, point),) if has_cost else ()),
             )
         )
     plan_mark = ">" if plan.feasible else "~"
@@ -190,7 +190,7 @@ def run_time_sections(plan: BatchAnswer) -> tuple[Section, Section, Section]:
     worse = "* a longer planned run time than with fewer nodes: see the notes"
     table = Section(
         title="run time by nodes",
-        head=("nodes", "expected", "up to ", "deadline", *(("cost",) if has_cost else ())),
+        head=("nodes", "expected", "up to ", "deadline", *(("cost/run",) if has_cost else ())),
         rows=tuple(rows),
         right=(0, 1, 2, *((4,) if has_cost else ())),
         marks=tuple(plan_mark if point.nodes == plan.nodes else "" for point in points),
@@ -205,9 +205,11 @@ def run_time_sections(plan: BatchAnswer) -> tuple[Section, Section, Section]:
     )
 
 
-def _cost_text(point: DeadlinePoint) -> str:
-    """What a run costs, if its nodes have a price."""
-    return "-" if point.cost_per_run is None else format_money(point.cost_per_run)
+def _cost_per_run(plan: BatchAnswer, point: DeadlinePoint) -> str:
+    if point.cost_per_run is None:
+        return "-"
+    currency = "" if plan.node_type is None else plan.node_type.currency
+    return format_money(point.cost_per_run, currency=currency)
 
 
 def all_points(plan: BatchAnswer) -> tuple[DeadlinePoint, ...]:

@@ -42,7 +42,8 @@ def driver_text(driver: PlannedDriver) -> str:
     shared = ", with the tasks, which run in the same JVM" if driver.is_shared_with_tasks else ""
     cores = "core" if driver.cores == 1 else f"{driver.cores} cores"
     share = percent(driver.utilization_ratio)
-    busy = f"{queries} take {share} of the driver's {cores}{shared}"
+    verb = "takes" if driver.num_queries == 1 else "take"
+    busy = f"{queries} {verb} {share} of the driver's {cores}{shared}"
     if driver.is_saturated:
         slower = f"{driver.utilization_ratio:.2g} times"
         return (

@@ -30,7 +30,7 @@ from headway.report.axes import (
 from headway.report.charts import Chart, LineChart
 from headway.report.what_if import SHARES, Grid, Question, grid_of, is_over, shares_of, upper_s
 from headway.report.wording import setting_text, trigger_text
-from headway.units import HOURS_PER_MONTH, format_duration, format_rate
+from headway.units import HOURS_PER_MONTH, counted, format_duration, format_rate
 
 _STATISTICS = ("mean", "p50", "p95", "p99")
 _SAME_WITHIN = 0.01
@@ -206,9 +206,9 @@ def _panel(question: Question, grid: Grid, profiled_task_cpus: float) -> Chart:
     return {
         "form": "what_if",
         "about": (
-            f"Predicted beforehand for {base.cores_per_executor} cores per executor, "
-            f"{base.shuffle_partitions} shuffle partitions and no rate limit; other values are not "
-            f"computed.{_difference_text(question, grid)}"
+            f"Predicted beforehand for {counted(base.cores_per_executor, 'core')} per executor, "
+            f"{counted(base.shuffle_partitions, 'shuffle partition')} and no rate limit; other "
+            f"values are not computed.{_difference_text(question, grid)}"
             + (f" {_alone_text(question)}" if question.also else "")
         ),
         "has_command": bool(command),

@@ -119,7 +119,7 @@ def operators_plan_sheet(plan: OperatorsPlan) -> Sheet:
     simulated = f"simulated {plan.target.statistic} under {plan.pipeline.compare[0]}"
     proof = (
         Section(lead=simulated, texts=(latency_text(plan.planned_s),), close=True),
-        Section(lead="proved", texts=(fewer,), close=True),
+        Section(lead="proved", texts=(fewer,) if plan.proved_workers > 1 else (), close=True),
     )
     return Sheet(
         about="Headway plan of ordered operators",
@@ -160,7 +160,8 @@ def _headline(prediction: OperatorsPrediction) -> str:
     workers = counted(prediction.pipeline.num_workers, "worker")
     limit = f"{format_rate(max_rate_per_s)} in order, limited by {prediction.limiting}"
     unordered = format_rate(prediction.unordered.throughput_per_s)
-    carries = f"{workers} carry up to {limit}; {unordered} if order cost nothing"
+    verb = "carries" if prediction.pipeline.num_workers == 1 else "carry"
+    carries = f"{workers} {verb} up to {limit}; {unordered} if order cost nothing"
     rate_per_s = prediction.pipeline.rate_per_s
     if rate_per_s is None:
         return f"{carries}; simulated at saturation"

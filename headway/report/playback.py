@@ -129,9 +129,10 @@ def _figures(playback: Playback) -> list[tuple[str, str]]:
     p50, p95, p99, highest = map(
         format_duration, (playback.p50_s, playback.p95_s, playback.p99_s, playback.max_s)
     )
+    batches = counted(playback.num_batches, "batch", "batches")
     rows = [
         input_rate_fact(trace),
-        ("simulated", f"{counted(playback.num_runs, 'run')}, {playback.num_batches:,} batches"),
+        ("simulated", f"{counted(playback.num_runs, 'run')}, {batches}"),
         ("tuple latency", f"p50 {p50}, p95 {p95}, p99 {p99}, max {highest}"),
     ]
     if playback.limit_s is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from headway.domain import Policy
+from headway.domain import Policy, plan_parts
 from headway.domain.sheet import Kind, Section, Sheet
 from headway.formats.codec import EXACT, data_of
 from headway.report.driver import driver_text
@@ -17,6 +17,11 @@ if TYPE_CHECKING:
 
 _HEAD = ("policy", "at once", "mean", "p99", "targets met", "cores busy")
 _RECOMMENDED = "* the recommended policy"
+_SHOWN_VERDICTS = {
+    plan_parts.Verdict.KEPT: "met",
+    plan_parts.Verdict.TOO_CLOSE: "too close to tell",
+    plan_parts.Verdict.NOT_KEPT: "missed",
+}
 _QUERY_HEAD = ("query", "window mean", "p99", "row mean", "p99", "target")
 
 
@@ -34,7 +39,9 @@ def schedule_sheet(verdict: Verdict) -> Sheet:
             Section(texts=() if verdict.recommended is None else (_RECOMMENDED,), close=True),
             Section(texts=(f"Predicted for each query under {_name(shown)}:",)),
             Section(
-                head=_QUERY_HEAD, rows=tuple(map(_query_row, shown.queries)), right=(1, 2, 3, 4)
+                head=_QUERY_HEAD,
+                rows=tuple(_query_row(query, shown) for query in shown.queries),
+                right=(1, 2, 3, 4),
             ),
         ),
     )
@@ -59,7 +66,9 @@ def schedule_json(verdict: Verdict) -> dict[str, object]:
                 "p99_s": figures.p99_s if figures.keeps_up else None,
                 "stable": figures.keeps_up,
                 "busy_ratio": figures.busy_ratio,
+                "simulated_s": figures.simulated_s,
                 "targets_met": figures.num_met,
+                "targets_too_close": figures.num_too_close,
                 "queries": data_of(figures.queries, EXACT),
             }
             for figures in verdict.figures
@@ -98,20 +107,25 @@ def headline(verdict: Verdict) -> str:
             now, before = map(format_duration, (best.mean_s, ungated.mean_s))
             change = f"{-100 * verdict.gain_ratio:+.0f}%"
             gain = f"mean latency {now} instead of {before} ({change})"
+        instead = "" if best.num_met == ungated.num_met else f" instead of {ungated.num_met}"
         return (
             f"Taking turns pays: policy {best.policy}, {best.at_once} at once; {gain}, targets of "
-            f"{best.num_met} of {len(best.queries)} queries met instead of {ungated.num_met}."
+            f"{best.num_met} of {counted(len(best.queries), 'query', 'queries')} met{instead}."
         )
     if not any(figures.keeps_up for figures in verdict.figures):
         return (
-            f"{verdict.cores:g} cores are too few for these queries: the backlog grows under every "
-            "policy. Add cores, or shed rows (headway.shed)."
+            f"{_cores_text(verdict.cores)} too few for these queries: the backlog grows under "
+            "every policy. Add cores, or shed rows (headway.shed)."
         )
     shorter = " with a shorter trigger" if ungated.free_running else ""
     return (
         f"Not worth it: Spark by itself has a mean latency of {format_duration(ungated.mean_s)}"
         f"{shorter}; the best policy changes it by {round(-100 * verdict.gain_ratio) + 0:+d}%."
     )
+
+
+def _cores_text(cores: float) -> str:
+    return "1 core is" if cores == 1 else f"{cores:g} cores are"
 
 
 def _advice(verdict: Verdict) -> Iterator[str]:
@@ -127,6 +141,13 @@ def _advice(verdict: Verdict) -> Iterator[str]:
     if verdict.nodes_with is not None and verdict.nodes_without is not None:
         without = f"{verdict.nodes_without} with Spark by itself"
         yield f"Nodes that meet all targets: {without}, {verdict.nodes_with} with the policy."
+    shown = verdict.recommended or verdict.sparks_best
+    if shown.num_too_close:
+        yield (
+            f"Too close to tell under {_name(shown)}: in {format_duration(shown.simulated_s)} of "
+            "simulated time, what is late differs from what the target allows by less than its "
+            "statistical error. More cores or a looser target would settle it."
+        )
     best = verdict.recommended
     if best is not None and best.policy is Policy.STAGGER:
         offsets = ", ".join(
@@ -142,18 +163,22 @@ def _row(figures: PolicyFigures, verdict: Verdict) -> tuple[str, ...]:
         _name(figures) + (" *" if figures is verdict.recommended else ""),
         "any" if figures.policy is None else str(figures.at_once),
         *((mean, p99) if figures.keeps_up else ("grows", "grows")),
-        f"{figures.num_met} of {len(figures.queries)}",
+        _targets_met(figures),
         f"{100 * figures.busy_ratio:.0f}%",
     )
 
 
-def _query_row(query: QueryFigures) -> tuple[str, ...]:
+def _targets_met(figures: PolicyFigures) -> str:
+    met = f"{figures.num_met} of {len(figures.queries)}"
+    return f"{met}, {figures.num_too_close} too close" if figures.num_too_close else met
+
+
+def _query_row(query: QueryFigures, figures: PolicyFigures) -> tuple[str, ...]:
     times = (query.window_mean_s, query.window_p99_s, query.row_mean_s, query.row_p99_s)
-    return (
-        query.name,
-        *("-" if time_s is None else format_duration(time_s) for time_s in times),
-        "met" if query.meets_targets else "missed",
-    )
+    shown_times = ["-" if time_s is None else format_duration(time_s) for time_s in times]
+    if not figures.keeps_up:
+        shown_times = [*(["grows" if query.has_windows else "-"] * 2), "grows", "grows"]
+    return query.name, *shown_times, _SHOWN_VERDICTS[query.verdict]
 
 
 def _name(figures: PolicyFigures) -> str:

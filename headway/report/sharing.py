@@ -108,9 +108,10 @@ def _signed(seconds: float) -> str:
 
 
 def _break_even(gain: SharingGain) -> Iterator[str]:
+    windows = "window" if gain.windows.num_copies == 1.0 else "windows"
     yield (
         f"{gain.batch_rows:,.0f} rows and {gain.batch_keys:,.0f} keys per batch, "
-        f"{gain.windows.num_copies:g} windows per row, panes of "
+        f"{gain.windows.num_copies:.3g} {windows} per row, panes of "
         f"{format_duration(gain.windows.pane_ms / 1000)}"
     )
     rows, keys = gain.break_even_rows, gain.break_even_keys

@@ -252,7 +252,7 @@ def _alternatives(proposal: Proposal) -> Section:
         return Section(texts=(f"{gain}; costs {_node_time(proposal.cost_node_s)}",), indent=2)
     rows = tuple(
         (
-            f"{option.executors} executors, every {format_duration(option.trigger_s)}",
+            f"{counted(option.executors, 'executor')}, every {format_duration(option.trigger_s)}",
             _rate(option.sustained_per_s),
             *map(_node_time, (option.gain_node_s, option.cost_node_s)),
         )

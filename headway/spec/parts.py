@@ -22,7 +22,7 @@ from headway.spec.kinds.cluster import Cluster
 from headway.spec.kinds.jobs import BatchJob, StreamingJob
 from headway.spec.kinds.reserves import ReserveEntry
 from headway.spec.spec_file import load_spec_of, parse_spec, spec_of
-from headway.units import HOURS_PER_MONTH, parse_size_bytes
+from headway.units import HOURS_PER_MONTH, counted, parse_size_bytes
 
 if TYPE_CHECKING:
     from headway.domain import EndingJob, JobProfile
@@ -99,8 +99,9 @@ def node_cores(cluster: Cluster) -> int:
         is_by_platform = cluster.reserved_cores is None
         remedy = f" on {cluster.platform}; reserved_cores says otherwise" if is_by_platform else ""
         raise InputError(
-            f"a node {node.name} of {node.cores} cores less {node.cores - available_cores} for the "
-            f"system has no room for an executor of {cluster.cores_per_executor or 1}{remedy}"
+            f"a node {node.name} of {counted(node.cores, 'core')} less "
+            f"{node.cores - available_cores} for the system has no room for an "
+            f"executor of {cluster.cores_per_executor or 1}{remedy}"
         )
     return available_cores
 

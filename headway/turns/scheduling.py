@@ -9,20 +9,14 @@ from itertools import chain
 
 import numpy as np
 
-from headway.assumptions.turns import (
-    LEAST_GAIN_RATIO,
-    LONGEST_SIMULATED_S,
-    NEARLY_ALL_BUSY_RATIO,
-    SIMULATED_S,
-    SIMULATED_WARM_UP_S,
-    WINDOWS_SIMULATED,
-)
-from headway.domain import Policy
+from headway.assumptions.turns import LEAST_GAIN_RATIO, NEARLY_ALL_BUSY_RATIO
+from headway.domain import Policy, plan_parts
 from headway.domain.plan_parts import PlannedDriver
 from headway.domain.result import Result
 from headway.models.scheduling.stagger import num_at_once, stagger_offsets_s
 from headway.models.simulation.gate import GateOutcome, QueryOutcome, QueryWork, simulate_gate
 from headway.turns.query_work import require_windows_seen
+from headway.turns.simulated_time import load_ratio, simulated_times, verdict_on_late
 
 ASKED = (Policy.STAGGER, Policy.FCFS, Policy.PROMISE, Policy.ECONOMY)
 """Policies that a verdict compares with Spark without a gate."""
@@ -35,15 +29,20 @@ _SEED = 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueryFigures:
-    """Predicted latencies of one query under one policy [s]; None without windows or rows."""
+    """Predicted latencies of one query under one policy [s].
+
+    None without windows or rows, and while the backlog grows. ``verdict`` is on all of its targets.
+    """
 
     name: str
+    has_windows: bool
     window_mean_s: float | None
     window_p99_s: float | None
     row_mean_s: float | None
     row_p99_s: float | None
     windows_late_ratio: float
     meets_targets: bool
+    verdict: plan_parts.Verdict
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,6 +50,7 @@ class PolicyFigures:
     """Simulation results of a policy.
 
     ``policy`` None is Spark without a gate, with its triggers or (``free_running``) without.
+    ``simulated_s`` is the time that was simulated.
     """
 
     policy: Policy | None
@@ -61,10 +61,15 @@ class PolicyFigures:
     p99_s: float
     busy_ratio: float
     keeps_up: bool
+    simulated_s: float
 
     @property
     def num_met(self) -> int:
         return sum(query.meets_targets for query in self.queries)
+
+    @property
+    def num_too_close(self) -> int:
+        return sum(query.verdict is plan_parts.Verdict.TOO_CLOSE for query in self.queries)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -219,23 +224,24 @@ def _usual_batch_s(work: QueryWork, cores: float) -> float:
 def _simulated(
     works: Sequence[QueryWork], policy: Policy | None, cores: float, at_once: int
 ) -> PolicyFigures:
-    slides_s = [work.query.windows.slide_s for work in works if work.query.windows is not None]
-    windows_s = SIMULATED_WARM_UP_S.value + WINDOWS_SIMULATED.value * max(slides_s, default=0.0)
-    length_s = min(max(SIMULATED_S.value, windows_s), LONGEST_SIMULATED_S.value)
+    length_s, warm_up_s, num_parts = simulated_times(works, cores, at_once)
     run = simulate_gate(
         works,
         policy,
         cores=cores,
         at_once=at_once,
         length_s=length_s,
-        warm_up_s=SIMULATED_WARM_UP_S.value,
+        warm_up_s=warm_up_s,
         seed=_SEED,
         offsets_s=offsets_s(works, cores) if policy is Policy.STAGGER else None,
+    )
+    keeps_up = load_ratio(works, cores, at_once) < 1.0 and (
+        run.busy_ratio < NEARLY_ALL_BUSY_RATIO.value or not _falls_behind(run)
     )
     queries = []
     for work, outcome in zip(works, run.queries, strict=True):
         require_windows_seen(work, outcome, length_s)
-        queries.append(_figures(work, outcome))
+        queries.append(_figures(work, outcome, num_parts) if keeps_up else _growing(work))
     mean_s, p99_s = _overall(run)
     return PolicyFigures(
         policy=policy,
@@ -244,16 +250,8 @@ def _simulated(
         mean_s=mean_s,
         p99_s=p99_s,
         busy_ratio=run.busy_ratio,
-        keeps_up=_can_keep_up(works, cores)
-        and (run.busy_ratio < NEARLY_ALL_BUSY_RATIO.value or not _falls_behind(run)),
-    )
-
-
-def _can_keep_up(works: Sequence[QueryWork], cores: float) -> bool:
-    """Whether work on rows leaves cores idle, in total and for each query on its usable cores."""
-    loads = [work.rate_per_s * work.per_row_core_s for work in works]
-    return sum(loads) < cores and all(
-        load < min(work.most_cores, cores) for load, work in zip(loads, works, strict=True)
+        keeps_up=keeps_up,
+        simulated_s=length_s,
     )
 
 
@@ -280,27 +278,54 @@ def _falls_behind(run: GateOutcome) -> bool:
     return False
 
 
-def _figures(work: QueryWork, outcome: QueryOutcome) -> QueryFigures:
+def _figures(work: QueryWork, outcome: QueryOutcome, num_parts: int) -> QueryFigures:
     query, latency_s = work.query, outcome.window_latency_s
     window, rows = query.window_target, query.row_target
-    windows_late, met = 0.0, True
+    windows_late, verdicts = 0.0, [plan_parts.Verdict.KEPT]
     has_windows, has_rows = len(latency_s) > 0, len(outcome.row_wait_s) > 0
     if window is not None and query.windows is not None:
         limit_s = max(window.limit_s - query.windows.watermark_delay_s, 0.0)
-        windows_late = float(np.mean(latency_s > limit_s)) if has_windows else 1.0
-        met = windows_late <= 1.0 - (window.quantile or 0.5)
+        late = np.asarray(latency_s > limit_s, dtype=float) if has_windows else np.ones(1)
+        windows_late, allowed = float(late.mean()), 1.0 - (window.quantile or 0.5)
+        verdicts.append(verdict_on_late(late, np.ones(len(late)), allowed, num_parts))
     if rows is not None:
-        late = outcome.rows_later_than(rows.limit_s) if has_rows else 1.0
-        met = met and late <= 1.0 - (rows.quantile or 0.5)
+        late, num_rows = outcome.rows_late(rows.limit_s) if has_rows else (np.ones(1), np.ones(1))
+        allowed = 1.0 - (rows.quantile or 0.5)
+        verdicts.append(verdict_on_late(late, num_rows, allowed, num_parts))
+    verdict = _worst(verdicts)
     return QueryFigures(
         name=query.name,
+        has_windows=query.windows is not None,
         window_mean_s=float(latency_s.mean()) if has_windows else None,
         window_p99_s=float(np.quantile(latency_s, 0.99)) if has_windows else None,
         row_mean_s=outcome.row_latency_mean_s if has_rows else None,
         row_p99_s=outcome.row_latency_quantile_s(0.99) if has_rows else None,
         windows_late_ratio=windows_late,
-        meets_targets=met,
+        meets_targets=verdict is plan_parts.Verdict.KEPT,
+        verdict=verdict,
     )
+
+
+def _growing(work: QueryWork) -> QueryFigures:
+    """Of a query while the backlog grows: there is no latency to quote, and targets are missed."""
+    query = work.query
+    has_target = query.row_target is not None or query.window_target is not None
+    return QueryFigures(
+        name=query.name,
+        has_windows=query.windows is not None,
+        window_mean_s=None,
+        window_p99_s=None,
+        row_mean_s=None,
+        row_p99_s=None,
+        windows_late_ratio=0.0 if query.window_target is None else 1.0,
+        meets_targets=not has_target,
+        verdict=plan_parts.Verdict.NOT_KEPT if has_target else plan_parts.Verdict.KEPT,
+    )
+
+
+def _worst(verdicts: Sequence[plan_parts.Verdict]) -> plan_parts.Verdict:
+    order = (plan_parts.Verdict.NOT_KEPT, plan_parts.Verdict.TOO_CLOSE, plan_parts.Verdict.KEPT)
+    return min(verdicts, key=order.index)
 
 
 def _rank(figures: PolicyFigures) -> tuple[bool, int, float]:

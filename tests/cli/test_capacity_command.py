@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -148,7 +149,7 @@ def test_what_would_do_instead_does(fleet: Path, capsys: pytest.CaptureFixture[s
 @pytest.mark.parametrize(
     ("change", "why", "instead"),
     [
-        ("zone: z", "no zone z in pool main", "no zone"),
+        ("pool: main\n    zone: z", "no zone z in pool main", "no zone"),
         ("", "no node of pool main has room for an executor of 4 cores and a heap of", "smaller"),
     ],
 )
@@ -156,6 +157,7 @@ def test_a_job_that_is_let_in_nowhere_says_what_would_do(
     fleet: Path, capsys: pytest.CaptureFixture[str], change: str, why: str, instead: str
 ) -> None:
     text = FLEET.replace("- name: report", f"- name: report\n    {change}")
+    text = text.replace("executor: 4}]", "executor: 4}, {name: far, zones: [z]}]")
     fleet.write_text(text if change else FLEET.replace("memory: 4g", "memory: 100g"))
     data = answer(fleet, capsys, code=3)
     assert data["impossible"][0]["why"].startswith(why)
@@ -271,3 +273,24 @@ def test_the_cost_of_the_nodes_is_that_of_a_month(
     _, _, bought = capsys.readouterr().out.partition("nodes to buy")
     for purchase in data["purchases"]:
         assert f"{purchase['cost_per_day'] * 30:,.2f} EUR" in bought
+
+
+def test_pools_without_reserved_cores_are_noted(
+    fleet: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    note = "no core of a node is reserved for the system in pool main"
+    assert answer(fleet, capsys)["notes"][0].startswith(note)
+    assert run(["capacity", str(fleet)]) == 0
+    assert f"\nnote: {note}" in capsys.readouterr().out
+    fleet.write_text(FLEET.replace("name: main", "name: main, reserved_cores: 0"))
+    assert note in answer(fleet, capsys)["notes"][0]
+    fleet.write_text(FLEET.replace("executor: 4}", "executor: 2, reserved_cores: 1}"))
+    assert answer(fleet, capsys)["notes"] == []
+
+
+def test_money_has_its_currency(fleet: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    fleet.write_text(FLEET + "  budget: {per_day: 0.10}\n")
+    (relaxation,) = answer(fleet, capsys, code=3)["relaxations"]
+    assert re.fullmatch(r"budget: [0-9.]+ EUR a day instead of 0\.10", relaxation)
+    fleet.write_text(FLEET + "  scenarios: {rule: least-regret, count: 3}\n")
+    assert re.search(r"at worst [0-9.]+ EUR per day too much", answer(fleet, capsys)["scenarios"])

@@ -206,6 +206,13 @@ def test_ordered_operators_are_predicted(capsys: pytest.CaptureFixture[str]) -> 
     assert out.startswith("saturated at 9M/s: 16 workers carry up to ")
 
 
+def test_one_worker_carries(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "sessions.yaml"
+    path.write_text(Path(SESSIONS).read_text().replace("workers: 16", "workers: 1"))
+    assert "1 worker carries up to " in printed(capsys, "predict", str(path), "--rate", "1k/s")
+    assert "cannot carry" not in printed(capsys, "plan", str(path), "--rate", "1k/s")
+
+
 def test_schedulers_stand_side_by_side(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "sessions.yaml"
     text = Path(SESSIONS).read_text()

@@ -70,7 +70,9 @@ def test_where_nothing_pays_it_exits_with_3(
     shape = replace(cheap.shape, windows=(EventTimeWindow(
         kind="tumbling", size_s=60.0, slide_s=60.0),))  # fmt: skip
     assert run(["windows", file_of(replace(cheap, shape=shape), tmp_path)]) == 3
-    assert "keep counting directly" in capsys.readouterr().out
+    text = capsys.readouterr().out
+    assert "keep counting directly" in text
+    assert "1 window per row, panes of 1 min" in text
 
 
 def test_a_query_without_windows_tells_nothing(tmp_path: Path) -> None:
@@ -220,9 +222,9 @@ def test_several_queries_are_held_against_each_by_itself(
     ("old", "new", "why"),
     [
         ("totals", "dash-board", "two queries are called 'dash-board'"),
-        ("totals, windows: 10s", "totals, windows: 10s every 5s", "expected each once"),
+        ("totals, windows: 10s", "totals, windows: 10s every 5s", "expected different sizes"),
         ("windows: 10s", "windows: often", "expected a window, e.g. 10m"),
-        ("[1m every 5s, 10s]", "[1m, 1m every 5s]", "expected each once"),
+        ("[1m every 5s, 10s]", "[1m, 1m every 5s]", "expected different sizes"),
     ],
 )
 def test_queries_that_cannot_be_shared_are_refused_with_their_place(

@@ -55,7 +55,7 @@ def test_panes_divide_sizes_slides_and_offsets() -> None:
     ("texts", "why"),
     [
         ([], "at least one"),
-        (["1h every 5m", "1h"], "each once"),
+        (["1h every 5m", "1h"], "two windows of 60 min; expected different sizes"),
         (["1h every 1ms"], "3,600,000 panes"),
     ],
 )

@@ -252,6 +252,13 @@ def test_two_limits_that_bind_are_named_together() -> None:
     assert "q: 3 nodes instead of 2; budget: 72.00 a day instead of 50.00" in together
 
 
+def test_a_limit_of_one_is_in_the_singular() -> None:
+    quota = Quota(name="q", unit="nodes", weights=np.ones(1), limit=0.0)
+    plan = plan_fleet(a_fleet(1, quotas=(quota,), currency="EUR"))
+    assert isinstance(plan, Infeasible)
+    assert plan.relaxations == ("quota q: 1 node instead of 0",)
+
+
 def test_a_quota_that_is_binding_has_a_price() -> None:
     dear = Offer(name="dear", cores=16, price=3.0)
     fleet = a_fleet(

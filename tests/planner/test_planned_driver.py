@@ -14,6 +14,8 @@ from headway.cli.main import run
 from headway.domain import Application, JobProfile, Plan
 from headway.formats.as_json import json_text, plan_json
 from headway.formats.from_json import parse_plan
+from headway.models.job.driver_load import DriverWork, planned_driver
+from headway.report.driver import driver_text
 from headway.report.sheet_text import sheet_text
 from headway.report.stream import stream_sheet
 from tests.factories import a_profile, kept
@@ -62,6 +64,12 @@ def test_a_busy_driver_gets_cores_and_says_why(tmp_path: Path) -> None:
     manifest = yaml.safe_load(str(headway.emit(plan, "kubeflow")))
     assert manifest["spec"]["driver"]["cores"] == 2
     assert "spark.driver.cores" not in manifest["spec"]["sparkConf"]
+
+
+def test_one_query_takes_and_several_take() -> None:
+    for num_queries, start in ((1, "1 query takes "), (2, "2 queries take ")):
+        driver = planned_driver([DriverWork(0.1, 1.0)] * num_queries)
+        assert driver_text(driver).startswith(start)
 
 
 def test_a_driver_that_had_more_keeps_it() -> None:

@@ -9,11 +9,21 @@ from pathlib import Path
 import pytest
 
 from headway.api.choosing import choose_beside
-from headway.domain import Policy, ScheduledQuery, StateProfile, Target, WindowGrid
+from headway.domain import (
+    Policy,
+    ScheduledQuery,
+    StateProfile,
+    Target,
+    WindowGrid,
+    plan_parts,
+)
 from headway.models.job.duration import DurationModel, level_spans
-from headway.models.simulation.gate import QueryWork
+from headway.models.simulation.gate import QueryWork, simulate_gate
+from headway.report.schedule import schedule_sheet
+from headway.report.sheet_text import sheet_text
 from headway.turns.query_work import query_work
 from headway.turns.scheduling import are_aligned, choose, spread_out, verdict
+from headway.turns.simulated_time import load_ratio, simulated_times
 from tests.factories import a_profile
 
 
@@ -67,6 +77,77 @@ def test_beyond_capacity_no_policy_helps() -> None:
     found = verdict(heavy, 2.0)
     assert found.recommended is None
     assert not any(one.keeps_up for one in found.figures)
+
+
+def test_beyond_capacity_no_latency_is_quoted() -> None:
+    heavy = [replace(work, per_row_core_s=1e-4) for work in works(4, spread=True)]
+    found = verdict(heavy, 2.0, policies=[Policy.FCFS])
+    for figures in found.figures:
+        assert figures.busy_ratio > 0.95
+        assert figures.num_met == 0
+        for query in figures.queries:
+            assert (query.window_mean_s, query.window_p99_s) == (None, None)
+            assert (query.row_mean_s, query.row_p99_s) == (None, None)
+    text = sheet_text(schedule_sheet(found))
+    assert " grows  grows" in text.splitlines()[-1]
+    assert "2 cores are too few" in text
+
+
+def test_few_at_once_cannot_use_all_cores_with_few_tasks() -> None:
+    """Four queries of one task take 1.2 of the time of one core, and only one runs at a time."""
+    works_of_a_task = [
+        replace(work, per_row_core_s=3e-5, most_cores=1.0) for work in works(4, spread=True)
+    ]
+    assert load_ratio(works_of_a_task, 4.0, 1) == pytest.approx(1.2)
+    assert load_ratio(works_of_a_task, 4.0, 4) == pytest.approx(0.3)
+
+
+def near_saturation(limit: str, load: float = 0.9) -> QueryWork:
+    return QueryWork(
+        query=ScheduledQuery(
+            name="a", trigger_s=2.0, row_target=Target.parse(f"p99 <= {limit}")
+        ),
+        rate_per_s=load * 1e4, before_s=0.15, after_s=0.0, fixed_core_s=0.04, per_row_core_s=1e-4,
+        noise_ratio=0.15,
+    )  # fmt: skip
+
+
+def test_near_saturation_figures_are_those_of_a_long_run() -> None:
+    """Within 300 s, queues of such a load have not yet been as long as they become."""
+    work = near_saturation("4.3s")
+    found = verdict([work], 1.0, policies=[])
+    free = replace(work, query=replace(work.query, trigger_s=0.001))
+    run = simulate_gate([free], None, cores=1.0, at_once=1, length_s=40_000.0, seed=7)
+    (figures,) = found.figures[1].queries
+    assert figures.row_mean_s == pytest.approx(run.queries[0].row_latency_mean_s, rel=0.1)
+    assert figures.row_p99_s == pytest.approx(run.queries[0].row_latency_quantile_s(0.99), rel=0.2)
+    assert figures.verdict is plan_parts.Verdict.NOT_KEPT
+
+
+def test_a_target_within_the_statistical_error_is_too_close_to_tell() -> None:
+    p99_s = verdict([near_saturation("9s")], 1.0, policies=[]).figures[1].p99_s
+    found = verdict([near_saturation(f"{p99_s:.2f}s")], 1.0, policies=[])
+    (query,) = found.figures[1].queries
+    assert query.verdict is plan_parts.Verdict.TOO_CLOSE
+    assert not query.meets_targets
+    text = sheet_text(schedule_sheet(found))
+    assert "Too close to tell under Spark, as fast as possible: in " in text
+    assert "0 of 1, 1 too close" in text
+    (query,) = verdict([near_saturation("60s")], 1.0, policies=[]).figures[1].queries
+    assert query.verdict is plan_parts.Verdict.KEPT
+
+
+def test_the_simulated_time_grows_with_the_relaxation_time_up_to_a_bound() -> None:
+    light, medium, high = (
+        simulated_times([near_saturation("9s", load)], 1.0, 1) for load in (0.6, 0.8, 0.9)
+    )
+    assert light == (340.0, 40.0, 20)
+    assert 340.0 < medium[0] < 0.6 * high[0]
+    assert high[1] / high[0] == pytest.approx(40.0 / 340.0)
+    # The variance is unbounded: no length is enough, and the bound on batches ends it.
+    extreme = simulated_times([near_saturation("9s", 0.99)], 1.0, 1)
+    assert extreme[2] == 0
+    assert extreme[0] / (0.19 / 0.01) < 12_000
 
 
 def test_auto_picks_what_the_simulation_prefers() -> None:

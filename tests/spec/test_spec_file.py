@@ -242,8 +242,6 @@ def test_a_fleet_file_becomes_a_capacity_plan() -> None:
 @pytest.mark.parametrize(
     ("old", "new", "expected"),
     [
-        ("pool: p", "pool: q", "names the pool 'q'; expected one of p"),
-        ("[{name: p}]", "[{name: p}, {name: p}]", "the pool 'p' occurs twice"),
         ("pool: p", "file: x.yaml", "'x.yaml': no such file"),
         ("  jobs:\n", "  budget: {}\n  jobs:\n", "expected one of per_day and per_month"),
         ("[{name: p}]", "[]", "pools is empty"),
@@ -283,3 +281,62 @@ def test_a_number_without_end_is_a_fault_with_its_place(
 ) -> None:
     (line,) = faults(GOOD.replace(before, after))
     assert expected in line
+
+
+CATALOG = """\
+apiVersion: headway/v1
+kind: NodeCatalog
+metadata: {name: c}
+spec:
+  date: 2026-11-01
+  currency: EUR
+  nodes: [{name: n, cores: 4, memory: 16Gi, price_per_hour: 0.2}]
+  reserves: [{platform: yarn, date: 2026-11-02, source: s}]
+"""
+
+
+@pytest.mark.parametrize("date", ["2026-13-40", "2026-02-30", "0000-01-01", "26-11-01"])
+@pytest.mark.parametrize("replaced", ["2026-11-01", "2026-11-02"])
+def test_a_date_is_in_the_calendar(replaced: str, date: str) -> None:
+    assert parsed(CATALOG).spec.date == "2026-11-01"
+    (line,) = faults(CATALOG.replace(replaced, date))
+    assert f"got '{date}'; expected a date of the calendar" in line
+
+
+def hourly(rates: str) -> str:
+    return STREAM_OF_HOURS.replace("HOURS", rates)
+
+
+STREAM_OF_HOURS = """\
+apiVersion: headway/v1
+kind: StreamingJob
+metadata: {name: s}
+spec:
+  declared: {source_partitions: 4, task_per_row: 20us}
+  rate: {daily: [HOURS]}
+  target: p99 <= 3s
+"""
+
+
+def test_an_hour_may_have_no_input() -> None:
+    rate = parsed(hourly("0, " * 23 + "5k/s")).spec.rate
+    assert [hour.high for hour in rate.hourly] == [0.0] * 23 + [5000.0]
+    (line,) = faults(hourly("0, " * 23 + "0/s"))
+    assert "all 24 rates are 0; expected a rate above 0 in some hour" in line
+    (line,) = faults(hourly("5, " * 23 + "{low: 0, mid: 0, high: 9}"))
+    assert "hour 23: a range from 0 to 9 records per second" in line
+    (line,) = faults(STREAM_OF_HOURS.replace("{daily: [HOURS]}", "0"))
+    assert "got 0; expected a rate of records above 0" in line
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "hint"),
+    [
+        ("20us", "20", "a bare number has no unit, did you mean '20us'?"),
+        ("HOURS]}", "HOURS]}\n  retention: 20", "a bare number has no unit, did you mean '20s'?"),
+        ("p99 <= 3s", "3", "a bare number has no unit"),
+    ],
+)
+def test_a_bare_number_gets_the_unit_that_is_usual_for_it(old: str, new: str, hint: str) -> None:
+    (line,) = faults(STREAM_OF_HOURS.replace(old, new).replace("HOURS", "5, " * 23 + "5"))
+    assert line.endswith(hint)

@@ -139,11 +139,16 @@ class QueryOutcome:
         newest, oldest, rows = self.row_wait_s.T
         return float(np.average(0.5 * (newest + oldest), weights=rows))
 
-    def rows_later_than(self, limit_s: float) -> float:
-        """Share of rows with a latency above a limit. [-]"""
+    def rows_late(self, limit_s: float) -> tuple[Array, Array]:
+        """Rows of each batch with a latency above a limit, and all of its rows."""
         newest, oldest, rows = self.row_wait_s.T
         width = np.maximum(oldest - newest, 1e-9)
-        return float(np.average(np.clip((oldest - limit_s) / width, 0.0, 1.0), weights=rows))
+        return np.clip((oldest - limit_s) / width, 0.0, 1.0) * rows, rows
+
+    def rows_later_than(self, limit_s: float) -> float:
+        """Share of rows with a latency above a limit. [-]"""
+        late, rows = self.rows_late(limit_s)
+        return float(late.sum() / rows.sum())
 
     def row_latency_quantile_s(self, quantile: float) -> float:
         """Quantile of the latency of rows. [s]"""
@@ -258,11 +263,15 @@ def simulate_gate(
             must_decide = False
         end_s, first = parts.next_end(now_s)
         event_s = min(end_s, next_s)
+        until_s = min(event_s, length_s)
+        used_core_s = parts.pass_s(until_s - now_s)
+        if until_s > warm_up_s:
+            if now_s < warm_up_s:
+                # Between two events the cores in use stay the same.
+                used_core_s *= (until_s - warm_up_s) / (until_s - now_s)
+            busy_s += used_core_s
         if event_s > length_s:
             break
-        used_core_s = parts.pass_s(event_s - now_s)
-        if event_s > warm_up_s:
-            busy_s += used_core_s
         now_s = event_s
         if event_s < end_s:
             must_decide = True

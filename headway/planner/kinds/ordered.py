@@ -34,6 +34,7 @@ from headway.models.ordered.placement import (
 )
 from headway.models.stages.skew import KeyShares, combined_rows, random_partition_loads
 from headway.models.stages.spark_hash import KeyKind, spark_hash, spark_xxhash64
+from headway.units import counted
 
 _KEYS_PER_CLASS = 32
 _MOST_STEPS, _FEWEST_BATCHES = 400_000_000, 100  # for large clusters, fewer batches are drawn
@@ -60,8 +61,9 @@ def plan_ordered(
     batch_rows = _settled_rows(job, configuration, rate_per_s)
     if batch_rows > _ENDLESS_ROWS:
         raise InputError(
-            f"at {rate_per_s:g} rows/s batches grow without bound on {configuration.num_slots} "
-            f"slots; give more {argument('executors')} or a lower {argument('rate')}"
+            f"at {rate_per_s:g} rows/s batches grow without bound on "
+            f"{counted(configuration.num_slots, 'slot')}; give more "
+            f"{argument('executors')} or a lower {argument('rate')}"
         )
     stage = _stage(job, batch_rows, stage_name)
     map_tasks = _map_tasks(job, stage, counts)

@@ -22,10 +22,11 @@ _CLOCK = re.compile(r"[0-9]+(?::[0-9]{1,2})+")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Text:
-    """Text; ``pattern`` must match all of it."""
+    """Text; ``pattern`` must match all of it, and ``is_valid`` says which of such text is."""
 
     words: str = "text"
     pattern: str | None = None
+    is_valid: Callable[[str], bool] | None = None
 
     def read(self, reader: Reader, route: Route, value: Plain) -> Any:
         if not isinstance(value, str) or not value.strip():
@@ -33,6 +34,8 @@ class Text:
             hint = f"; did you mean '{value}', in quotes?" if number else ""
             return reader.refuse(route, value, self.words, hint)
         if self.pattern is not None and not re.fullmatch(self.pattern, value):
+            return reader.refuse(route, value, self.words)
+        if self.is_valid is not None and not self.is_valid(value):
             return reader.refuse(route, value, self.words)
         return value
 
@@ -102,7 +105,7 @@ class Choice:
         if isinstance(value, str) and value in self.choices:
             return value
         word = value.lower() if isinstance(value, str) else ""
-        return reader.refuse(route, value, self.words, _did_you_mean(word, self.choices))
+        return reader.refuse(route, value, self.words, did_you_mean(word, self.choices))
 
     def json_schema(self) -> JsonSchema:
         return {"enum": list(self.choices)}
@@ -112,8 +115,9 @@ class Choice:
 class Parsed:
     """Text in a notation of its own, e.g. a duration; some notations take plain numbers too.
 
-    ``is_valid`` says which of the values that were read are; by default all are. ``slips`` are
-    patterns of common mistakes, each with the intended text.
+    ``is_valid`` says which of the values that were read are; by default all are. ``usual_unit`` is
+    the one that a bare number is most likely in. ``slips`` are patterns of common mistakes, each
+    with the intended text.
     """
 
     words: str
@@ -122,12 +126,15 @@ class Parsed:
     pattern: str
     is_valid: Callable[[Any], bool] | None = None
     takes_numbers: bool = False
+    usual_unit: str = ""
     slips: tuple[tuple[str, str], ...] = ()
 
     def read(self, reader: Reader, route: Route, value: Plain) -> Any:
         is_number = isinstance(value, int | float) and not isinstance(value, bool)
         if is_number and not self.takes_numbers:
-            hint = f"; a bare number has no unit, did you mean '{value}{self.examples[0][-1]}'?"
+            hint = "; a bare number has no unit"
+            if self.usual_unit:
+                hint += f", did you mean '{value}{self.usual_unit}'?"
             return reader.refuse(route, value, self.words, hint)
         if not is_number and not isinstance(value, str):
             return reader.refuse(route, value, self.words)
@@ -308,7 +315,7 @@ class FilePath:
         except (OSError, ValueError):
             is_there = False
         if not is_there and reader.needs_files:
-            hint = _did_you_mean(path.name, _files_beside(path))
+            hint = did_you_mean(path.name, _files_beside(path))
             return reader.fault(route, f"{shown(text)}: no such file; expected {self.words}{hint}")
         return path
 
@@ -340,8 +347,10 @@ def _tell_unknown(
     return intended_keys
 
 
-def _did_you_mean(word: str, choices: Sequence[str]) -> str:
-    close = get_close_matches(word, choices, n=1)
+def did_you_mean(word: str, choices: Sequence[str]) -> str:
+    """The choice that was probably intended by another word, as a question; empty without one."""
+    same = [choice for choice in choices if choice.lower() == word.lower()]
+    close = same or get_close_matches(word, choices, n=1)
     return f"; did you mean {close[0]!r}?" if close else ""
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from datetime import date
+from functools import partial
 from typing import Any
 
 from headway.assumptions.predictions import DECLARED_RANGE_RATIO
@@ -84,6 +86,14 @@ def _is_size(size_bytes: float) -> bool:
     return 0 < size_bytes <= MOST_LONG
 
 
+def _is_in_calendar(text: str) -> bool:
+    try:
+        date.fromisoformat(text)
+    except ValueError:
+        return False
+    return True
+
+
 _ENDS = ("low", "mid", "high")
 _UNITS_S = "us|ms|s|sec|seconds?|m|min|minutes?|h|hours?|d"
 _DURATION_PATTERN = rf"^\s*([0-9.]+\s*({_UNITS_S})\s*)+$"
@@ -94,6 +104,7 @@ DURATION = Parsed(
     is_valid=lambda duration_s: duration_s > 0,
     examples=("500ms", "2s", "1h30m"),
     pattern=_DURATION_PATTERN,
+    usual_unit="s",
     slips=(
         (r"([0-9.]+)\s*[Mm]s?ec", r"did you mean '\1ms'?"),
         (r"([0-9.]+)\s*µs", r"did you mean '\1us'?"),
@@ -111,8 +122,14 @@ TRIGGER_OR_ZERO = replace(
     is_valid=lambda trigger_s: trigger_s == 0 or trigger_s >= SHORTEST_TRIGGER_S,
     words=f"{TRIGGER.words}, or 0s",
 )
+DURATION_PER_ROW = replace(
+    DURATION,
+    words="a duration, e.g. 20us or 1.5ms",
+    examples=("20us", "1.5ms"),
+    usual_unit="us",
+)
 RATE = Parsed(
-    words="a rate of records, e.g. 50k/s, 1.2M/min, or a number of records per second",
+    words="a rate of records above 0, e.g. 50k/s, 1.2M/min, or a number of records per second",
     parse=parse_rate_per_s,
     is_valid=is_countable,
     takes_numbers=True,
@@ -125,6 +142,12 @@ RATE = Parsed(
         (r"([0-9.]+)\s*([kKmM]?)ps", r"did you mean '\1\2/s'?"),
         (r"([0-9]+),([0-9]{3})(/s)?", r"did you mean '\1\2/s'?"),
     ),
+)
+RATE_OR_ZERO = replace(
+    RATE,
+    parse=partial(parse_rate_per_s, may_be_zero=True),
+    is_valid=lambda rate_per_s: rate_per_s == 0 or is_countable(rate_per_s),
+    words=RATE.words.replace(" above 0", "") + ", or 0",
 )
 ROWS = Parsed(
     words="a number of rows, e.g. 800000 or 40M",
@@ -139,6 +162,7 @@ SIZE = Parsed(
     parse=parse_size_bytes,
     is_valid=_is_size,
     examples=("512m", "8Gi", "8g"),
+    usual_unit="m",
     pattern=r"^\s*[0-9.]+\s*([kKmMgGtT]([iI]?[bB]?)|[bB])\s*$",
     slips=(
         (r"([0-9.]+)\s*([KkMmGg])/s", r"that is a rate, did you mean '\1\2'?"),
@@ -153,6 +177,7 @@ SIZE_PER_S = Parsed(
     parse=_size_per_s,
     is_valid=_is_size,
     examples=("100m/s", "1g/s"),
+    usual_unit="m/s",
     pattern=r"^\s*[0-9.]+\s*([kKmMgGtT]([iI]?[bB]?)|[bB])\s*/\s*s\s*$",
     slips=(
         (r"([0-9.]+)\s*([KkMmGgTt])[iI]?[bB]?", r"did you mean '\1\2/s'?"),
@@ -205,6 +230,11 @@ PARTITIONS = whole(low=1, high=MOST_PARTITIONS)
 NAME = Text(
     words="a name of letters, digits, '-', '_' and '.', at most 63 long",
     pattern=r"[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?",
+)
+DATE = Text(
+    words="a date of the calendar, e.g. 2026-11-21",
+    pattern=r"\d{4}-\d{2}-\d{2}",
+    is_valid=_is_in_calendar,
 )
 NAMES = ListOf(item=NAME, or_one=True)
 SPARK_VERSION = Text(words="a Spark version in quotes, e.g. '4.0.1'", pattern=r"\d+\.\d+(\..+)?")
@@ -273,4 +303,5 @@ class Uncertain:
 
 
 COST = Uncertain(DURATION, DECLARED_RANGE_RATIO.value)
+COST_PER_ROW = Uncertain(DURATION_PER_ROW, DECLARED_RANGE_RATIO.value)
 COST_OR_ZERO = Uncertain(DURATION_OR_ZERO, DECLARED_RANGE_RATIO.value)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import headway.spec.forms.quantities as values
-from headway.spec.forms import entry, require_different_names
+from headway.spec.forms import entry
 from headway.spec.forms.kinds import Choice, FilePath, ListOf, NameOr, Nested, Number, Text, whole
 from headway.spec.kinds.catalog import NodeCatalog
 from headway.spec.kinds.jobs import BatchJob, StreamingJob
@@ -240,16 +240,5 @@ class CapacityPlan:
     )  # fmt: skip
 
     def __post_init__(self) -> None:
-        for noun, members in (("job", self.jobs), ("pool", self.pools), ("quota", self.quotas)):
-            fault = f"the {noun} {{!r}} occurs twice; expected each name once"
-            require_different_names(members, fault)
         if not self.pools:
             raise ValueError("pools is empty; expected at least one")
-        pool_names = {pool.name for pool in self.pools}
-        for job in self.jobs:
-            unknown_pool = next((name for name in job.pools if name not in pool_names), None)
-            if unknown_pool is not None:
-                raise ValueError(
-                    f"the job {job.name!r} names the pool {unknown_pool!r}; "
-                    f"expected one of {', '.join(sorted(pool_names))}"
-                )

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from headway.domain.writes import STORES
 from headway.spec.forms import entry, require_different_names
 from headway.spec.forms.kinds import Choice, ListOf, Nested, Number, Text, whole
-from headway.spec.forms.quantities import CORES, NAME, PRICE, RATIO, SIZE
+from headway.spec.forms.quantities import CORES, DATE, NAME, PRICE, RATIO, SIZE
 from headway.spec.kinds.reserves import ReserveEntry
 
 _REQUESTS = whole(low=1, high=100)
@@ -95,9 +95,7 @@ class StoreEntry:
 class NodeCatalog:
     """Kinds of nodes with their prices, and of stores, at a date."""
 
-    date: str = entry(
-        Text(pattern=r"\d{4}-\d{2}-\d{2}", words="a date, e.g. 2026-11-21"), "Date of the prices."
-    )
+    date: str = entry(DATE, "Date of the prices.")
     currency: str = entry(
         Text(pattern="[A-Z]{3}", words="a currency of three letters, e.g. USD"),
         "The currency of all prices.",

@@ -35,7 +35,9 @@ _CONFIDENCE = Number(words="a confidence, 0.5 or more and below 1", low=0.5, hig
 class DeclaredStream:
     """Costs of a micro-batch, declared before there is a log."""
 
-    task_per_row_s: values.Quantity = entry(values.COST, "Core time per record in the first stage.")
+    task_per_row_s: values.Quantity = entry(
+        values.COST_PER_ROW, "Core time per record in the first stage."
+    )
     task_fixed_s: values.Quantity = entry(
         values.COST_OR_ZERO,
         "Core time of a task without records. Default 10ms.",
@@ -55,7 +57,7 @@ class DeclaredStream:
         key="shuffled_share", default=1.0,
     )  # fmt: skip
     shuffle_task_per_row_s: values.Quantity | None = entry(
-        values.COST,
+        values.COST_PER_ROW,
         "Core time per record after the exchange; without it there is no exchange.",
         default=None,
     )

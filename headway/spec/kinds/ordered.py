@@ -22,6 +22,7 @@ from headway.spec.forms.quantities import (
     CORES,
     DURATION,
     DURATION_OR_ZERO,
+    DURATION_PER_ROW,
     NAME,
     PARTITIONS,
     RATE,
@@ -53,7 +54,7 @@ class OperatorEntry:
         Choice(get_args(OperatorType)),
         "`stateless`: any number of workers; `partitioned`: one per partition; `stateful`: one.",
     )
-    cost_s: float = entry(DURATION, "Time of a worker per input tuple.")
+    cost_s: float = entry(DURATION_PER_ROW, "Time of a worker per input tuple.")
     spread_ratio: float = entry(
         Number(words="standard deviation over mean, 0 to 3", high=3.0),
         "Standard deviation of that time over its mean. Default 0.",

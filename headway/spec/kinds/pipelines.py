@@ -12,6 +12,7 @@ from headway.spec.forms.quantities import (
     CORES,
     DURATION,
     DURATION_OR_ZERO,
+    DURATION_PER_ROW,
     NODES,
     RATE,
     SHARE,
@@ -77,7 +78,7 @@ class PipelineWindowsEntry:
 
     slide_s: float = entry(DURATION, "Time between the ends of two windows.")
     keys: int = entry(_KEYS, "Keys of a window, over all reducers together.")
-    finalize_s: float = entry(DURATION, "Time of a core per key.")
+    finalize_s: float = entry(DURATION_PER_ROW, "Time of a core per key.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,7 +92,7 @@ class PipelineStateEntry:
         EXPONENT, "Zipf exponent of the key frequencies; 0 is uniform. Default 0.", default=0.0
     )
     on_disk_s: float = entry(
-        DURATION, "Time to update a row whose key is on disk, instead of `reduce`."
+        DURATION_PER_ROW, "Time to update a row whose key is on disk, instead of `reduce`."
     )
 
 
@@ -99,8 +100,10 @@ class PipelineStateEntry:
 class PipelineRoundEntry:
     """A map function and a reduce function, with what they cost."""
 
-    map_s: float = entry(DURATION, "Map function, time of a core per input row.")
-    reduce_s: float = entry(DURATION, "Update function, time of a core per row of map output.")
+    map_s: float = entry(DURATION_PER_ROW, "Map function, time of a core per input row.")
+    reduce_s: float = entry(
+        DURATION_PER_ROW, "Update function, time of a core per row of map output."
+    )
     outputs: float = entry(
         PER_ROW, "Rows of map output per input row, above 0. Default 1.", default=1.0
     )

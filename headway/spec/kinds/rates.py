@@ -12,7 +12,7 @@ from headway.formats.yaml_document import Plain, Route
 from headway.spec.forms import FAULTY, Reader, entry
 from headway.spec.forms.entries import JsonSchema, Kind
 from headway.spec.forms.kinds import FilePath, ListOf, Nested
-from headway.spec.forms.quantities import RATE, RATIO, Quantity, Uncertain
+from headway.spec.forms.quantities import RATE, RATE_OR_ZERO, RATIO, Quantity, Uncertain
 from headway.units import HOURS_PER_DAY
 
 
@@ -21,11 +21,21 @@ class DailyCurve:
     """The rate in each hour of a day."""
 
     hourly: tuple[Quantity, ...] = entry(
-        ListOf(item=Uncertain(RATE), least=HOURS_PER_DAY, most=HOURS_PER_DAY),
-        "24 rates: the highest of each hour, from midnight.",
+        ListOf(item=Uncertain(RATE_OR_ZERO), least=HOURS_PER_DAY, most=HOURS_PER_DAY),
+        "24 rates: the highest of each hour, from midnight; 0 for an hour without input.",
         key="daily",
     )
     scale_ratio: float = entry(RATIO, "Factor on all rates, e.g. 1.5x. Default 1.", default=1.0)
+
+    def __post_init__(self) -> None:
+        if not any(rate.high > 0 for rate in self.hourly):
+            raise ValueError("daily: all 24 rates are 0; expected a rate above 0 in some hour")
+        for hour, rate in enumerate(self.hourly):
+            if rate.low == 0 < rate.high:
+                raise ValueError(
+                    f"daily: hour {hour}: a range from 0 to {rate.high:g} records per second; "
+                    "expected 0, or a range that is above 0"
+                )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,7 +10,7 @@ from headway.domain import PLATFORMS
 from headway.limits import MOST_CORES
 from headway.spec.forms import entry
 from headway.spec.forms.kinds import Choice, ListOf, Nested, Number, Text
-from headway.spec.forms.quantities import SHARE, SIZE, SIZE_OR_ZERO
+from headway.spec.forms.quantities import DATE, SHARE, SIZE, SIZE_OR_ZERO
 from headway.units import parse_size_bytes
 
 _MIB = parse_size_bytes("1m")
@@ -67,10 +67,7 @@ class ReserveEntry:
     other_memory_bytes: int = entry(
         SIZE_OR_ZERO, "Further reserved memory. Default none.", default=0
     )
-    date: str = entry(
-        Text(pattern=r"\d{4}-\d{2}-\d{2}", words="a date, e.g. 2026-11-22"),
-        "When the figures were looked up.",
-    )
+    date: str = entry(DATE, "When the figures were looked up.")
     source: str = entry(Text(), "Where the figures are from.")
 
     def cores_left(self, cores: int) -> int:

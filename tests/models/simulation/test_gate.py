@@ -176,3 +176,20 @@ def test_the_same_seed_gives_the_same_run() -> None:
 def test_a_run_needs_time_after_its_warm_up() -> None:
     with pytest.raises(ValueError, match="after the warm-up"):
         simulate_gate([a_work()], None, cores=2.0, at_once=1, length_s=30.0)
+
+
+def test_an_overloaded_core_is_busy_to_the_end() -> None:
+    """The batch that runs when the simulation ends counts, and the warm-up counts for nothing."""
+    heavy = a_work(per_row_core_s=2e-4, noise_ratio=0.0, before_s=0.0, after_s=0.0)
+    for length_s in (100.0, 340.0, 351.0):
+        run = simulate_gate([heavy], None, cores=1.0, at_once=1, length_s=length_s)
+        assert run.busy_ratio == pytest.approx(1.0)
+
+
+def test_an_interval_through_the_end_of_the_warm_up_counts_in_part() -> None:
+    # 4 of 10 s are work: 0 to 4 s, 10 to 14 s, and so on.
+    work = a_work(
+        trigger_s=10.0, per_row_core_s=0.0, fixed_core_s=4.0, noise_ratio=0.0, before_s=0.0
+    )
+    run = simulate_gate([work], None, cores=1.0, at_once=1, warm_up_s=43.0, length_s=53.0)
+    assert run.busy_ratio == pytest.approx(0.4)

@@ -115,7 +115,7 @@ def refusals() -> dict[str, tuple[Callable[[DataFrame], object], str]]:
         "no window": (shared(F.col("ts")), "expected windows, e.g. F.window"),
         "session": (shared(F.session_window("ts", "9 seconds")), "expected windows, e.g. F.window"),
         "two times": (shared(window, F.window("x", "5 seconds")), "the times ts, x; expected"),
-        "same size": (shared(window, window), "expected each once"),
+        "same size": (shared(window, window), "expected different sizes"),
         "fine": (shared(F.window("ts", "100 microseconds")), "whole milliseconds"),
         "no windows": (lambda df: headway.shared_windows(df).agg(spent), "the times none"),
         "windows twice": (
