@@ -73,16 +73,16 @@ def check(
     InputError
         If a file or the lock is invalid, no file is given, or a job is given twice.
     """
-    specs = SPECS.read(specs, "specs")
+    files: list[str | Path] = SPECS.read(specs, "specs")
     limits = _LIMITS.read(limits, "limits")
     baseline = _BASELINE.read(baseline, "baseline")
-    lock_names = [_name_of_lock(path, baseline) for path in specs]
+    lock_names = [_name_of_lock(path, baseline) for path in files]
     # A lock that several files share is read once.
     locks: dict[str | None, Lock | None] = {
         name: load_lock(name) for name in dict.fromkeys(lock_names) if name is not None
     }
     locks[None] = baseline if isinstance(baseline, Lock) else None
-    jobs = _all_held(specs, [locks[name] for name in lock_names], limits)
+    jobs = _all_held(files, [locks[name] for name in lock_names], limits)
     checked_names = {job.name for job in jobs}
     gone_findings = tuple(
         Finding(

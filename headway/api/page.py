@@ -71,8 +71,6 @@ def page(
         If a file cannot be read or is nothing that has a page.
     """
     result, read_files = _read(shown)
-    if not isinstance(result, Sheet | Result):
-        raise wrong_kind("shown", result, "a result of Headway's, or the path of one")
     all_files = [*read_files, *files]
     kind = None if isinstance(result, Sheet) else result.result_kind
     if profile is not None and kind != "plan":
@@ -138,6 +136,8 @@ def _profile_evidence(profile: JobProfile, profile_file: str, tell: Tell) -> tup
 def _read(shown: Result | Sheet | str | Path) -> tuple[Any, list[str]]:
     """The result or its sheet, and the files it is from."""
     if not isinstance(shown, str | Path):
+        if not isinstance(shown, Sheet | Result):
+            raise wrong_kind("shown", shown, "a result of Headway's, or the path of one")
         return shown, []
     path = Path(shown)
     if path.suffix in (".yaml", ".yml"):
