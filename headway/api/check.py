@@ -26,6 +26,7 @@ from headway.domain import AnyPromise, FindingCode, Prediction, parse_promise
 from headway.domain.argument_values import of_class
 from headway.domain.finding import AGAINST_CALIBRATION, CAUTIONS, OUTSIDE_CALIBRATION
 from headway.domain.fleet_questions import Limits
+from headway.domain.plan_parts import Verdict
 from headway.errors import InputError
 from headway.formats.lock_file import AnyLocked, Lock, Locked, load_lock, lock_beside
 from headway.formats.yaml_document import Mark
@@ -37,7 +38,7 @@ from headway.redaction import one_line
 from headway.sparkconf import task_cpus_of
 from headway.spec.spec_file import Planned, PlannedJob, load_spec
 from headway.units import HOURS_PER_MONTH, counted, format_duration, format_rate
-from headway.words import words_of
+from headway.words import missed_text, words_of
 
 _DEFAULT_LIMITS = Limits()
 #: Keys of a spec file that cautions are about, if it is not the profile.
@@ -171,12 +172,11 @@ def _findings(
     """Findings about the current plan alone, then against the lock."""
     plan, key = planned.plan, planned.promise_key
     if not plan.feasible:
-        promise = " and ".join(now.targets)
-        at_rate = f" at {format_rate(now.rate_per_s)}" if not now.ends else ""
-        yield finding(
-            planned, Rule.TARGET, Level.ERROR, key,
-            f"{promise} cannot be met{at_rate}: {'; '.join(plan.binding)}",
-        )  # fmt: skip
+        # A run may settle what is too close to tell.
+        advised = plan.advice[:1] if plan.verdict is Verdict.TOO_CLOSE else ()
+        why = (*plan.binding, *(advice.text for advice in advised))
+        text = f"{missed_text(plan)}: {'; '.join(why)}"
+        yield finding(planned, Rule.TARGET, Level.ERROR, key, text)
     if plan.feasible and not plan.calibrated:
         level = Level.ERROR if limits.strict else Level.WARNING
         spec_key = key if now.ends else "rate"

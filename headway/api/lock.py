@@ -13,6 +13,7 @@ from headway.errors import InfeasibleError, InputError
 from headway.formats.lock_file import AnyLocked, Lock, Locked, LockedBatch
 from headway.spec.spec_file import Planned, PlannedBatch, PlannedJob
 from headway.version import __version__
+from headway.words import missed_text
 
 
 def lock(specs: str | Path | Sequence[str | Path]) -> Lock:
@@ -36,9 +37,9 @@ def lock(specs: str | Path | Sequence[str | Path]) -> Lock:
         planned = plan_spec(path)
         if not planned.plan.feasible:
             missed_targets.append(
-                f"{planned.file.place(planned.promise_key)}: {planned.name}: infeasible, "
-                f"{'; '.join(planned.plan.binding)}; a lock file contains only plans that meet "
-                "their targets"
+                f"{planned.file.place(planned.promise_key)}: {planned.name}: "
+                f"{missed_text(planned.plan)}: {'; '.join(planned.plan.binding)}; a lock file "
+                "contains only plans that meet their targets"
             )
         refuse_twice(planned, path, [job.name for job in jobs])
         jobs.append(locked_of(planned))

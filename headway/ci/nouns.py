@@ -44,7 +44,7 @@ class Rule(StrEnum):
 #: One sentence for each rule.
 ABOUT: Mapping[Rule, str] = {
     Rule.LOCKED: "The locked setting does not meet the current targets at the current rate.",
-    Rule.TARGET: "A target cannot be met within the limits.",
+    Rule.TARGET: "No configuration is certain enough to meet a target within the limits.",
     Rule.COST: "The cost of the plan, or its number of nodes if they have no price, differs from "
     "the locked one; an error if it is higher by more than --max-cost.",
     Rule.LATENCY: "The target, or the planned latency or run time, differs from the locked one; an "

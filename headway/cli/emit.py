@@ -19,6 +19,7 @@ from headway.formats.own_files import read_whole_text
 from headway.formats.text_file import write_text
 from headway.redaction import one_line
 from headway.version import __version__
+from headway.words import missed_text
 
 if TYPE_CHECKING:
     from headway.domain import Answer
@@ -109,7 +110,7 @@ def command(
     if output_format is not None and diff_from is None:
         suggest("add --diff-from CURRENT to leave out what your file already has")
     if not answer.feasible:
-        click.echo(f"headway: the plan misses its target: {'; '.join(answer.binding)}", err=True)
+        click.echo(f"headway: {missed_text(answer)}: {'; '.join(answer.binding)}", err=True)
         return ExitCode.INFEASIBLE
     return 0
 

@@ -34,7 +34,7 @@ from headway.units import (
     format_rate,
     spark_trigger_text,
 )
-from headway.words import all_words, as_sentence, certainty_text, words_of
+from headway.words import all_words, as_sentence, certainty_text, limits_text, words_of
 from headway.words.predictions import MAY_BE_SHORTER, with_limit
 from headway.words.sentences import stable_up_to
 
@@ -253,9 +253,8 @@ def headline(plan: StreamAnswer) -> str:
             all_targets = targets_text(plan.promises)
             certainty = certainty_text(plan.kept_probability, plan.confidence)
             return f"infeasible: {all_targets} at {rate} is {certainty}"
-        # Of a nearest plan that meets them all, the budget or the limit of files is exceeded.
-        limits = " within the given limits" if plan.verdict is Verdict.KEPT else ""
-        return f"infeasible: no configuration meets {failing_promises(plan)} at {rate}{limits}"
+        failing = f"no configuration meets {failing_promises(plan)} at {rate}"
+        return f"infeasible: {failing}{limits_text(plan)}"
     answer = f"{nodes_meet(plan.nodes, plan.target)} at {rate}"
     ending = _first_of(plan.findings, FindingCode.GROWTH_ENDS_PROMISE)
     if ending is not None:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 
-from headway.domain import Finding
+from headway.domain import Answer, Finding
+from headway.domain.plan_parts import Verdict
+from headway.domain.target import targets_text
+from headway.units import format_rate
 from headway.words.plans import OF_PLANS
 from headway.words.predictions import OF_PREDICTIONS
 from headway.words.sentences import filled
@@ -40,6 +44,25 @@ def as_sentence(words: str) -> str:
     'The state grows.'
     """
     return f"{words[:1].upper()}{words[1:]}."
+
+
+def missed_text(plan: Answer) -> str:
+    """Of a plan that is not feasible: how certain its targets are, or that nothing meets them."""
+    targets = targets_text(plan.promises)
+    if plan.rate_per_s is not None:
+        targets += f" at {format_rate(plan.rate_per_s)}"
+    # Of a plan of DStreams no probability is known.
+    verdict: Verdict | None = getattr(plan, "verdict", None)
+    probability: float | None = getattr(plan, "kept_probability", None)
+    if verdict is Verdict.TOO_CLOSE and probability is not None:
+        return f"{targets} is {certainty_text(probability, plan.confidence)}"
+    return f"no configuration meets {targets}{limits_text(plan)}"
+
+
+def limits_text(plan: Answer) -> str:
+    """That the nearest plan meets all targets, but exceeds the budget or the limit of files."""
+    is_met = getattr(plan, "verdict", None) is Verdict.KEPT and math.isfinite(plan.planned_s)
+    return " within the given limits" if is_met else ""
 
 
 def certainty_text(probability: float, confidence: float) -> str:

@@ -57,6 +57,16 @@ def test_a_plan_that_misses_its_target_says_so_first(name: str) -> None:
     assert text.startswith("# !!! INFEASIBLE")
 
 
+def test_a_plan_too_close_to_tell_is_said_to_be_so() -> None:
+    plan = an_infeasible_plan(kept_probability=0.9, confidence=0.95)
+    for text in outputs(plan).values():
+        assert "INFEASIBLE: p99 <= 3.00 s at 50k/s is 90% certain, 95% asked" in text
+        assert "no configuration meets" not in text
+    beyond_budget = an_infeasible_plan(kept_probability=0.99, confidence=0.95)
+    for text in outputs(beyond_budget).values():
+        assert "no configuration meets p99 <= 3.00 s at 50k/s within the given limits" in text
+
+
 def test_the_header_names_all_targets_of_which_any_may_be_missed() -> None:
     plan = an_infeasible_plan(also=(CatchUp(limit_s=1.0, after=1800.0),))
     targets = "p99 <= 3.00 s and catch_up <= 1.00 s after 30 min at 50k/s"

@@ -113,7 +113,7 @@ def why_infeasible(
             yield f"the nearest plan: {broken[0]}"
     else:
         floor = duration_against(floor_s, target.limit_s)
-        lowest = f"a {target.statistic} of {floor} at {rate}"
+        lowest = f"a planned {target.statistic} of {floor} at {rate}"
         yield f"no configuration of {_looked_at(question)} goes below {lowest}"
     if physical_s > target.limit_s:
         yield (

@@ -213,8 +213,13 @@ class Nearest:
         free = bought.offer.question.at_trigger(None)
         setting = chosen_setting(all_candidates(free, (bought.nodes,)))
         trigger_s = float(setting.trigger_s[0])
-        trigger = f"a trigger of {spark_trigger_text(trigger_s)}" if trigger_s else "no trigger"
-        text = f"{self._asked} at {self._rate} with {trigger} and {bought.in_words}"
+        # Near saturation, the same setting may be looked at closer if the trigger is free.
+        if trigger_s == self.question.space.trigger_s:
+            return
+        trigger = "without a trigger interval, with"
+        if trigger_s:
+            trigger = f"with a trigger of {spark_trigger_text(trigger_s)} and"
+        text = f"{self._asked} at {self._rate} {trigger} {bought.in_words}"
         yield _nearest("trigger", text, bought, trigger_s=trigger_s)
 
     def _by_source(self) -> Iterator[NearestTarget]:
