@@ -37,7 +37,7 @@ def lock(specs: str | Path | Sequence[str | Path]) -> Lock:
         planned = plan_spec(path)
         if not planned.plan.feasible:
             missed_targets.append(
-                f"{planned.file.place(planned.promise_key)}: {planned.name}: "
+                f"{planned.file.place(planned.promise_key)}: {planned.name}: infeasible: "
                 f"{missed_text(planned.plan)}: {'; '.join(planned.plan.binding)}; a lock file "
                 "contains only plans that meet their targets"
             )
