@@ -110,7 +110,8 @@ def command(
     if output_format is not None and diff_from is None:
         suggest("add --diff-from CURRENT to leave out what your file already has")
     if not answer.feasible:
-        click.echo(f"headway: infeasible: {missed_text(answer)}: {'; '.join(answer.binding)}", err=True)
+        why = f"{missed_text(answer)}: {'; '.join(answer.binding)}"
+        click.echo(f"headway: infeasible: {why}", err=True)
         return ExitCode.INFEASIBLE
     return 0
 
