@@ -110,7 +110,7 @@ NO_JUDGEMENT = {
     "planner/state_growth.py: TOLERANCE_RATIO",
     "profiler/pieces.py: PACKED_RATIO",
     "redaction.py: LEAST_CHANGES_RATIO", "profiler/streaming/trigger.py: NEAR_RATIO",
-    "report/charts.py: HEADROOM_RATIO",
+    "report/axes.py: HEADROOM_RATIO",
 }  # fmt: skip
 NUM_NO_JUDGEMENT = 12
 

@@ -43,7 +43,6 @@ MOST_EMPTY_NAMES = {
     "api": 2,
     "cli": 1,
     "domain": 2,
-    "formats": 1,
     "planner": 1,
     "profiler": 3,
     "runtime": 1,

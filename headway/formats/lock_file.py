@@ -188,16 +188,16 @@ def lock_beside(spec: str | Path) -> Path | None:
     return next((lock_path for lock_path in lock_paths if lock_path.is_file()), None)
 
 
-def save_lock(found: Lock, path: str | Path) -> None:
+def save_lock(lock: Lock, path: str | Path) -> None:
     """Write a lock in one step: readers see the old one or the complete new one.
 
     Raises InputError if it is no lock; HeadwayError if the file cannot be written.
     """
-    found = of_class(Lock, "a lock as headway.lock makes it").read(found, "found")
+    lock = of_class(Lock, "a lock as headway.lock makes it").read(lock, "lock")
     from headway.formats.text_file import write_text
     from headway.formats.yaml_text import yaml_text
 
-    write_text(path, _HEADING + yaml_text(found), label="the lock")
+    write_text(path, _HEADING + yaml_text(lock), label="the lock")
 
 
 def load_lock(path: str | Path) -> Lock:

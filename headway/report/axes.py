@@ -11,7 +11,7 @@ from typing import TypeAlias
 from headway.domain import Interval
 
 _MOST_TICKS = 6
-HEADROOM = 1.08  # above the highest mark, for its symbol
+HEADROOM_RATIO = 1.08  # above the highest mark, for its symbol
 _DAY_S, _HOUR_S, _MINUTE_S = 86_400.0, 3600.0, 60.0
 #: Steps of clocks; below them and above, decimal ones, of seconds and of days.
 _CLOCK_STEPS_S = (
@@ -82,7 +82,7 @@ def shares(min_step_ratio: float) -> tuple[float, Callable[[float], str]]:
 def axis(values: Sequence[float], scale: Scale) -> tuple[tuple[Tick, ...], float]:
     """Round ticks from zero, and the end of the axis; unbounded values are drawn at the end."""
     highest = max((value for value in values if math.isfinite(value)), default=0.0) or 1.0
-    top = highest * HEADROOM
+    top = highest * HEADROOM_RATIO
     return ticks_to(top, scale), top
 
 

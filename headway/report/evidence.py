@@ -19,7 +19,7 @@ from headway.domain.target import targets_text
 from headway.models.job.predict import predict
 from headway.planner.tasks import with_source_partitions
 from headway.report.axes import (
-    HEADROOM,
+    HEADROOM_RATIO,
     Axes,
     durations,
     labelled_steps,
@@ -151,7 +151,7 @@ def _share_chart(question: Question, name: str, latencies_s: Sequence[float]) ->
     interval = None if latency is None else latency.interval90_p99_s
     beyond = [interval.high] if interval is not None and not interval.is_open else []
     reached = [*latencies_s, *([target.limit_s] if is_target_metric else []), *beyond]
-    axes = Axes.of(reached, [1.0 / HEADROOM], durations, shares)
+    axes = Axes.of(reached, [1.0 / HEADROOM_RATIO], durations, shares)
     shades: tuple[tuple[float, float], ...] = ()
     if interval is not None:
         low, high = (place_percent(end, axes.right) for end in (interval.low, interval.high))
@@ -258,9 +258,9 @@ def _drawn_anew(question: Question, grid: Grid, targets_s: Sequence[float]) -> d
         "top": {
             "of_target": _TOP_OF_TARGET,
             "of_lowest": _TOP_OF_LOWEST,
-            "headroom": HEADROOM,
+            "headroom": HEADROOM_RATIO,
         },
-        "steps": list(labelled_steps(targets_s[0], HEADROOM * highest_s, durations)),
+        "steps": list(labelled_steps(targets_s[0], HEADROOM_RATIO * highest_s, durations)),
     }
 
 

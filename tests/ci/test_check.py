@@ -548,7 +548,7 @@ def test_other_arguments_are_of_their_kinds(
 def test_only_a_lock_is_saved_as_one(folder: Path) -> None:
     locked(folder)
     text = Path("headway.lock").read_text()
-    with pytest.raises(InputError, match=r"found is <JobProfile: .*>; expected a lock"):
+    with pytest.raises(InputError, match=r"lock is <JobProfile: .*>; expected a lock"):
         save_lock(cast(Any, a_profile()), "headway.lock")
     with pytest.raises(InputError, match="path is of the type Lock"):
         load_lock(cast(Any, load_lock("headway.lock")))

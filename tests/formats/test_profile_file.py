@@ -109,7 +109,8 @@ def profiles(draw: st.DrawFn) -> JobProfile:
             base.settings[0],
             query_name=draw(st.none() | texts),
             configuration=a_configuration(
-                trigger_s=draw(seconds), max_offsets_per_trigger=draw(limits)
+                trigger_s=draw(st.just(0.0) | st.floats(1e-3, 1e4)),
+                max_offsets_per_trigger=draw(limits),
             ),
             rate_per_s=draw(positive),
         )

@@ -65,6 +65,7 @@ def test_only_events_that_are_used_are_read(tables: Tables) -> None:
         schema.DRIVER_UPDATES,
         schema.ADAPTIVE_UPDATE,
         schema.SQL_EXECUTION_END,
+        schema.QUERY_PROGRESS_OF_2_0,
     }
     assert kinds == set(schema.READ_EVENTS) - absent
 
