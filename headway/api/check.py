@@ -41,12 +41,6 @@ from headway.units import HOURS_PER_MONTH, counted, format_duration, format_rate
 from headway.words import missed_text, words_of
 
 _DEFAULT_LIMITS = Limits()
-#: Keys of a spec file that cautions are about, if it is not the profile.
-_KEYS_OF_CAUTIONS = {
-    FindingCode.RETENTION_LOSES_ROWS: "retention",
-    FindingCode.RATE_OF_PROFILE: "rate",
-    FindingCode.TARGET_OF_PROFILE: "target",
-}
 _LIMITS = of_class(Limits, "headway.Limits")
 _BASELINE = of_class(str | Path | Lock | None, "a lock, or the path of one", is_path=True)
 
@@ -206,11 +200,12 @@ def _findings(
 def _caution_findings(planned: Planned) -> Iterator[Finding]:
     """A warning for each caution without which the plan's headline must not be shown.
 
-    Growth is one of the profile, and stands at its line.
+    Growth was seen in the profile, and stands at its line.
     """
     for caution in planned.plan.findings:
         if caution.code in CAUTIONS:
-            key = _KEYS_OF_CAUTIONS.get(caution.code, "profile")
+            is_lost = caution.code is FindingCode.RETENTION_LOSES_ROWS
+            key = "retention" if is_lost else "profile"
             text = words_of(caution).removeprefix("caution: ")
             yield finding(planned, Rule.CAUTION, Level.WARNING, key, text)
 
