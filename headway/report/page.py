@@ -125,7 +125,7 @@ def sheet_page(
 
 
 def sheet_screen(sheet: Sheet, charts: Sequence[Any] = ()) -> str:
-    """The answer, facts, first table, a chart and what to copy, as HTML for a notebook.
+    """The answer, cautions, facts, first table, a chart and what to copy, for a notebook.
 
     What has neither facts nor a table shows its texts.
     """
@@ -140,6 +140,7 @@ def sheet_screen(sheet: Sheet, charts: Sequence[Any] = ()) -> str:
     code = "\n".join(line for section in sheet.sections for line in section.code)
     parts = [
         f"<p><strong>{escape(sheet.headline)}</strong></p>",
+        *(f"<p>{escape(printable(caution))}</p>" for caution in sheet.cautions),
         _html_table((), sheet.facts),
         _html_table(main.head, main.rows[:_MOST_ROWS]),
         "" if sheet.facts or main.rows else "".join(map(_html_texts, sheet.sections)),

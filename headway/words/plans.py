@@ -287,8 +287,8 @@ OF_PLANS: Mapping[FindingCode, Callable[[Finding], str] | str] = {
         "needs a topic with {source_partitions:#partition}"
     ),
     FindingCode.SOURCE_TO_REPARTITION: (
-        "the plan is for {source_partitions:#source partition}: repartition the source first, as "
-        "no option of its reader is known that splits them"
+        "the plan is for {source_partitions:#source partition}: repartition the source first, "
+        "since no option of its reader is known to split them"
     ),
     FindingCode.RATE_LIMIT_BEYOND_PROFILE: _limit_beyond_profile,
     FindingCode.RATE_LIMIT_OF_EACH_SOURCE: (

@@ -114,6 +114,12 @@ def test_text_page_and_explanation_name_them() -> None:
         assert "8 source partitions" in text
 
 
+def test_a_notebook_shows_what_to_do_at_the_source() -> None:
+    plan = planned(reading("RateStreamV2"), 8)
+    assert codes_of(plan) == {FindingCode.SOURCE_TO_REPARTITION}
+    assert "repartition the source first" in plan._repr_html_()
+
+
 def test_a_simulation_names_them() -> None:
     plan = planned(KAFKA, 8)
     trace = RateTrace(times_s=(0.0,), rates_per_s=(5000.0,), end_s=60.0)
