@@ -302,6 +302,7 @@ def plan_query(job: JobProfile, question: PlanQuestion) -> StreamAnswer:
     """Plan a streaming query in micro-batches."""
     from headway.planner.question import Question
     from headway.planner.search import plan as search
+    from headway.planner.source_partitions import with_stated_partitions
     from headway.planner.space import SearchSpace
 
     arrivals = arrivals_from(job, question.rate_per_s)
@@ -365,11 +366,7 @@ def plan_query(job: JobProfile, question: PlanQuestion) -> StreamAnswer:
         at_other_rates=at_other_rates,
         rate_ratios=RATES_SHOWN.value if question.rate_per_s is None else (),
     )
-    if question.source_partitions is not None:
-        # Few plans state them.
-        from headway.planner.source_partitions import with_stated_partitions
-
-        answer = with_stated_partitions(answer, as_profiled, question.source_partitions)
+    answer = with_stated_partitions(answer, as_profiled, question.source_partitions)
     return with_changes(
         answer,
         prediction=with_next_run(answer.prediction, job, first),

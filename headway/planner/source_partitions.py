@@ -15,14 +15,16 @@ _KNOB = KNOBS_BY_KEY[MIN_PARTITIONS_KEY]
 
 
 def with_stated_partitions(
-    plan: StreamAnswer, profile: JobProfile, source_partitions: int
+    plan: StreamAnswer, profile: JobProfile, source_partitions: int | None
 ) -> StreamAnswer:
     """A plan for a stated number of source partitions, with what sets them: theory.md (P14).
 
     ``profile`` is that of the job as it was profiled, with its own number of them. Kafka's
     ``minPartitions`` splits the partitions of topics that have fewer; everything else is done at
-    the source.
+    the source. None states none.
     """
+    if source_partitions is None:
+        return plan
     options = _reader_option(profile, source_partitions)
     settings = planned_settings(options, {}, lambda knob: when_applied(knob, profile))
     return with_changes(

@@ -11,7 +11,7 @@ import pytest
 import headway
 from headway.api.page import page as page_of
 from headway.api.results import as_table, as_text
-from headway.domain import FindingCode, JobProfile, RateTrace, StreamAnswer
+from headway.domain import Finding, FindingCode, JobProfile, RateTrace, StreamAnswer
 from headway.emitters import ALL_FORMATS
 from headway.errors import InputError
 from headway.formats.as_json import json_text, plan_json
@@ -20,6 +20,7 @@ from headway.planner.playback import simulate_plan
 from headway.planner.tasks import with_source_partitions
 from headway.report.explanation import explanation_text
 from headway.report.playback import playback_sheet
+from headway.words import words_of
 from tests.factories import a_profile
 
 ASKED: dict[str, Any] = {"rate": 5000.0, "target": "p99 <= 3s", "max_nodes": 4}
@@ -176,3 +177,13 @@ def test_none_leaves_a_job_as_it_is() -> None:
     assert with_source_partitions(KAFKA, None) is KAFKA
     with pytest.raises(InputError, match="source_partitions"):
         planned(KAFKA, 0)
+
+
+@pytest.mark.parametrize(
+    ("num_tasks", "words"),
+    [(4, "so 4 of 8 slots are idle"), (7, "so 1 of 8 slots is idle")],
+)
+def test_idle_slots_are_counted_in_words(num_tasks: int, words: str) -> None:
+    numbers = {"source_tasks": num_tasks, "slots": 8}
+    idle = Finding(code=FindingCode.IDLE_SLOTS, numbers=numbers, names={"stage": "stage 0"})
+    assert words in words_of(idle)
