@@ -152,8 +152,10 @@ def _require_names(names: Mapping[str, Any]) -> None:
             expected = f"expected one of {', '.join(expected_names)}"
             raise InputError(f"{argument('submission')}: {name!r} is no such name; {expected}")
         default = expected_names[name].default
-        if value is not default and not isinstance(value, str if default != () else list | tuple):
-            expected = "text" if default != () else "a list of texts"
+        is_list = default == ()
+        is_valid = isinstance(value, list | tuple) if is_list else isinstance(value, str)
+        if value is not default and not is_valid:
+            expected = "a list of texts" if is_list else "text"
             kind = type(value).__name__
             raise InputError(
                 f"{argument('submission')}: {name} is of the type {kind}; expected {expected}"
