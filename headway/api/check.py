@@ -98,7 +98,7 @@ def check(
 def _all_held(
     specs: Sequence[str | Path], locks: Sequence[Lock | None], limits: Limits
 ) -> tuple[Held, ...]:
-    """Each job against its lock: each name once in a lock, without a lock each file once."""
+    """Each job against its lock, which has one plan for a name; without one, each file once."""
     jobs: list[Held] = []
     names: dict[int | Path, list[str]] = {}
     for path, lock in zip(specs, locks, strict=True):

@@ -134,6 +134,8 @@ def test_a_saved_plan_has_them() -> None:
     assert data["source_partitions"] == data["prediction"]["source_partitions"] == 8
     saved = parse_plan(json.dumps(data), name="plan.json")
     assert (saved.source_partitions, change_of(saved)) == (8, ("4", "8", "restart"))
+    with pytest.raises(InputError, match="source_partitions is -3; expected at least 1"):
+        parse_plan(json.dumps(data | {"source_partitions": -3}), name="plan.json")
     del data["source_partitions"], data["prediction"]["source_partitions"]
     assert parse_plan(json.dumps(data), name="earlier.json").source_partitions is None
 
