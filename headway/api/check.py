@@ -113,8 +113,11 @@ def _all_held(
 def invalid_report(error: InputError, specs: Sequence[str | Path]) -> Report:
     """Faults of files as findings, at their positions; those without one are about a spec file."""
     findings = []
+    # Names of the given files may have colons.
+    files = "|".join((*(re.escape(str(path)) for path in specs), "[^:]+"))
+    at_position = re.compile(rf"(?P<file>{files}):(?P<line>\d+):(?P<column>\d+): (?P<message>.+)")
     for line in str(error).splitlines():
-        match = re.match(r"(?P<file>[^:\n]+):(?P<line>\d+):(?P<column>\d+): (?P<message>.+)", line)
+        match = at_position.match(line)
         named = next((str(path) for path in specs if line.startswith(f"{path}: ")), str(specs[0]))
         file, message = (match["file"], match["message"]) if match else (named, line)
         findings.append(
