@@ -224,8 +224,13 @@ def format_durations(*durations_s: float) -> list[str]:
     for unit in ("ms", "s", "min", "h", "d"):
         numbers = [duration_s / _DURATION_S[unit] for duration_s in durations_s]
         if min(numbers) >= 0.1 and max(numbers) < 999.5:
-            return [f"{number:#.3g}".rstrip(".") + f" {unit}" for number in numbers]
+            return [f"{_three_digits(number)} {unit}" for number in numbers]
     return texts
+
+
+def _three_digits(number: float) -> str:
+    """Three significant digits, zeros included; of larger numbers, all before the point."""
+    return f"{number:#.3g}".rstrip(".") if number < 999.5 else f"{number:.0f}"
 
 
 def _without_exponent(number: float, num_digits: int = 3) -> str:
@@ -254,14 +259,14 @@ def duration_beside(seconds: float, requested_s: float) -> str:
     """As `format_duration`, but in the unit of a requested duration that `exact_duration` writes in
     a smaller one than usual.
 
-    >>> duration_beside(211.2, 262.0), duration_beside(211.2, 240.0), duration_beside(2881.4, 886.0)
-    ('211 s', '3.52 min', '2881 s')
+    >>> duration_beside(54.0, 262.0), duration_beside(211.2, 240.0), duration_beside(2881.4, 886.0)
+    ('54.0 s', '3.52 min', '2881 s')
     """
     unit = exact_duration(requested_s).rpartition(" ")[2]
     is_usual = unit == format_duration(requested_s).rpartition(" ")[2]
     if is_usual or not _READABLE_FROM <= seconds / _DURATION_S[unit] < _READABLE_TO:
         return format_duration(seconds)
-    return f"{_without_exponent(seconds / _DURATION_S[unit])} {unit}"
+    return f"{_three_digits(seconds / _DURATION_S[unit])} {unit}"
 
 
 def exact_rate(rate_per_s: float) -> str:

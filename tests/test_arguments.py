@@ -249,7 +249,7 @@ A_PROFILE: Any = a_profile()
     [
         (
             lambda: headway.diff(NOTHING, a_plan()),
-            "before is of the type NoneType; expected the plan",
+            "before is of the type NoneType; expected a plan or a profile of a streaming query",
         ),
         (lambda: headway.diff(a_plan(), A_NUMBER), "after is of the type int"),
         (
@@ -265,6 +265,10 @@ A_PROFILE: Any = a_profile()
         (
             lambda: headway.emit(a_plan(), "emr", submission={"nope": "1"}),
             "submission: 'nope' is no such name; expected one of name, main",
+        ),
+        (
+            lambda: headway.emit(a_plan(), "emr", submission={"spark_version": A_NUMBER}),
+            "submission: spark_version is of the type int; expected text",
         ),
         (lambda: headway.page(NOTHING), "shown is of the type NoneType"),
     ],
@@ -291,5 +295,7 @@ def test_what_is_no_path_is_refused(call: Callable[[Any], Any]) -> None:
 def test_calls_on_logs_need_logs(call: Callable[[Any], Any]) -> None:
     with pytest.raises(InputError, match=r"^sources is empty; expected the path of an event log"):
         call([])
-    with pytest.raises(InputError, match=r"^sources: of the type NoneType; expected the path"):
+    with pytest.raises(InputError, match=r"^sources is of the type NoneType; expected the path"):
         call(None)
+    with pytest.raises(InputError, match=r"^sources has a member of the type int; expected"):
+        call([3])

@@ -41,12 +41,6 @@ from headway.units import HOURS_PER_MONTH, counted, format_duration, format_rate
 from headway.words import missed_text, words_of
 
 _DEFAULT_LIMITS = Limits()
-#: Keys of a spec file that cautions are about, if it is not the profile.
-_KEYS_OF_CAUTIONS = {
-    FindingCode.RETENTION_LOSES_ROWS: "retention",
-    FindingCode.RATE_OF_PROFILE: "rate",
-    FindingCode.TARGET_OF_PROFILE: "target",
-}
 _LIMITS = of_class(Limits, "headway.Limits")
 _BASELINE = of_class(str | Path | Lock | None, "a lock, or the path of one", is_path=True)
 
@@ -104,7 +98,7 @@ def check(
 def _all_held(
     specs: Sequence[str | Path], locks: Sequence[Lock | None], limits: Limits
 ) -> tuple[Held, ...]:
-    """Each job against its lock: each name once in a lock, without a lock each file once."""
+    """Each job against its lock, which has one plan for a name; without one, each file once."""
     jobs: list[Held] = []
     names: dict[int | Path, list[str]] = {}
     for path, lock in zip(specs, locks, strict=True):
@@ -119,8 +113,11 @@ def _all_held(
 def invalid_report(error: InputError, specs: Sequence[str | Path]) -> Report:
     """Faults of files as findings, at their positions; those without one are about a spec file."""
     findings = []
+    # Names of the given files may have colons.
+    files = "|".join((*(re.escape(str(path)) for path in specs), "[^:]+"))
+    at_position = re.compile(rf"(?P<file>{files}):(?P<line>\d+):(?P<column>\d+): (?P<message>.+)")
     for line in str(error).splitlines():
-        match = re.match(r"(?P<file>[^:\n]+):(?P<line>\d+):(?P<column>\d+): (?P<message>.+)", line)
+        match = at_position.match(line)
         named = next((str(path) for path in specs if line.startswith(f"{path}: ")), str(specs[0]))
         file, message = (match["file"], match["message"]) if match else (named, line)
         findings.append(
@@ -206,11 +203,12 @@ def _findings(
 def _caution_findings(planned: Planned) -> Iterator[Finding]:
     """A warning for each caution without which the plan's headline must not be shown.
 
-    Growth is one of the profile, and stands at its line.
+    Growth was seen in the profile, and stands at its line.
     """
     for caution in planned.plan.findings:
         if caution.code in CAUTIONS:
-            key = _KEYS_OF_CAUTIONS.get(caution.code, "profile")
+            is_lost = caution.code is FindingCode.RETENTION_LOSES_ROWS
+            key = "retention" if is_lost else "profile"
             text = words_of(caution).removeprefix("caution: ")
             yield finding(planned, Rule.CAUTION, Level.WARNING, key, text)
 

@@ -28,6 +28,7 @@ _KINDS = {
     "profile": "the profile of a streaming query",
     "application-profile": "the profile of a batch application",
 }
+_EXPECTED = "a plan or a profile of a streaming query or of a batch job, or the path of one"
 
 
 def diff(
@@ -61,7 +62,7 @@ def diff(
     """
     for name, source in (("before", before), ("after", after)):
         if not isinstance(source, str | Path) and getattr(source, "result_kind", 0) not in _KINDS:
-            raise wrong_kind(name, source, f"{' or '.join(_KINDS.values())}, or a path")
+            raise wrong_kind(name, source, _EXPECTED)
     before_name, then, _ = _read(before, "A", progress)
     after_name, now, planned = _read(after, "B", progress)
     names, kind = (before_name, after_name), now.result_kind

@@ -124,6 +124,7 @@ def plan_and_submission(
     source: Answer | str | Path, names: Mapping[str, str] | None = None
 ) -> tuple[Answer, Submission]:
     """A plan, read or made, and what is submitted with it: from the spec, and ``names``."""
+    _require_names(names or {})
     fields: dict[str, Any] = {}
     plan: Answer
     if isinstance(source, str | Path) and str(source).endswith((".yaml", ".yml")):
@@ -138,14 +139,27 @@ def plan_and_submission(
     # For a version that no format is written for the usual one stands in.
     if plan.spark_version is not None and writes_for(plan.spark_version):
         fields.setdefault("spark_version", plan.spark_version)
-    expected_names = Submission.__dataclass_fields__
-    for name in names or {}:
-        if name not in expected_names:
-            expected = f"expected one of {', '.join(expected_names)}"
-            raise InputError(f"{argument('submission')}: {name!r} is no such name; {expected}")
     submission = Submission(**{**fields, **(names or {})})
     assert submission.release  # refused here, whatever the format
     return plan, submission
+
+
+def _require_names(names: Mapping[str, Any]) -> None:
+    """Refuse what no submission has, and names that are no text, by an InputError."""
+    expected_names = Submission.__dataclass_fields__
+    for name, value in names.items():
+        if name not in expected_names:
+            expected = f"expected one of {', '.join(expected_names)}"
+            raise InputError(f"{argument('submission')}: {name!r} is no such name; {expected}")
+        default = expected_names[name].default
+        is_list = default == ()
+        is_valid = isinstance(value, list | tuple) if is_list else isinstance(value, str)
+        if value is not default and not is_valid:
+            expected = "a list of texts" if is_list else "text"
+            kind = type(value).__name__
+            raise InputError(
+                f"{argument('submission')}: {name} is of the type {kind}; expected {expected}"
+            )
 
 
 def current_settings(path: str | Path) -> CurrentSettings:

@@ -213,10 +213,12 @@ def _held_back(
         return
     max_rows = configuration.max_offsets_per_trigger
     if max_rows is not None and question.min_offsets > max_rows:
+        limit = f"the profiled rate limit of {max_rows}"
+        if question.max_offsets is not None:
+            limit = f"{argument('max_offsets')} {max_rows}"
         raise InputError(
-            f"{argument('min_offsets')} {question.min_offsets} is more than "
-            f"{argument('max_offsets')} {max_rows}, which Kafka's source refuses: give a minimum "
-            "that is not above the maximum"
+            f"{argument('min_offsets')} {question.min_offsets} is more than {limit}, which Kafka's "
+            "source refuses; expected a minimum that is not above the maximum"
         )
     trigger_s = configuration.trigger_s
     interval_s = held_back_trigger_s(

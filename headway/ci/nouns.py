@@ -56,7 +56,8 @@ ABOUT: Mapping[Rule, str] = {
     Rule.CALIBRATION: "The plan is outside the calibrated range.",
     Rule.UNLOCKED: "The job is not in the lock file, or there as another kind of job.",
     Rule.GONE: "A locked job is not in the checked files.",
-    Rule.CAUTION: "The plan meets its targets, but only for a time, or at a loss of rows.",
+    Rule.CAUTION: "What a reader of the plan must know: batches or state grow, so that a target is "
+    "met only for a time, or an outage loses rows.",
     Rule.INVALID: "A spec file, the lock, or a file that a spec file names is invalid.",
 }
 _LONGEST_NAME = 4096
@@ -137,13 +138,16 @@ class Held:
     def change_per_month(self) -> float:
         """Additional cost per month compared with the lock: all of it if the job is new.
 
-        0 if it is unknown, as for costs per run and for jobs without a feasible plan.
+        0 if it is unknown: of costs per run, in two currencies, and without a feasible plan.
         """
         after = self.cost_per_month
         if after is None or self.is_new:
             return after or 0.0
         then = self.then
-        if then is None or then.ends or then.cost is None or self.now.currency != then.currency:
+        if then is None or then.ends or then.cost is None:
+            return 0.0
+        # Locks of earlier versions do not say their currency.
+        if then.currency not in (None, self.now.currency):
             return 0.0
         return after - then.cost * HOURS_PER_MONTH
 
@@ -267,11 +271,11 @@ class Report(Result):
         if num_faults:
             return f"nothing was checked: {counted(num_faults, 'fault')} in the files"
         num_jobs, num_failed = len(self.jobs), sum(job.failed for job in self.jobs)
-        jobs = f"{num_jobs} job" if num_jobs == 1 else f"{num_jobs} jobs"
+        jobs = counted(num_jobs, "job")
         if num_failed:
             return f"{num_failed} of {jobs} failed"
         cautions = [f"{job.name} {' and '.join(job.cautions)}" for job in self.jobs if job.cautions]
         restricted = f" today, but {', '.join(cautions)}" if cautions else ""
         num_warnings = sum(finding.level is Level.WARNING for finding in self.findings)
-        warnings = f", {num_warnings} warning{'s' if num_warnings > 1 else ''}"
-        return f"{jobs}: every target is met{restricted}{warnings if num_warnings else ''}"
+        warnings = f", {counted(num_warnings, 'warning')}" if num_warnings else ""
+        return f"{jobs}: every target is met{restricted}{warnings}"

@@ -288,7 +288,7 @@ def of_class(noun: Any, expected: str, *, is_path: bool = False) -> ReadBy:
 
 
 def paths_of(expected: str) -> ReadBy:
-    """One path, or several of which none is missing, as a list.
+    """One path or several, as a list; none at all is refused.
 
     >>> paths_of("a spec file, or a list of them").read("orders.yaml", "specs")
     ['orders.yaml']
@@ -301,9 +301,9 @@ def paths_of(expected: str) -> ReadBy:
             raise InputError(f"{argument(name)} is empty; expected {expected}")
         for path in paths:
             if not isinstance(path, str | Path):
-                raise InputError(
-                    f"{argument(name)}: of the type {type(path).__name__}; expected {expected}"
-                )
+                kind = f"of the type {type(path).__name__}"
+                verb = "has a member" if is_list else "is"
+                raise InputError(f"{argument(name)} {verb} {kind}; expected {expected}")
         return paths
 
     return ReadBy(read, is_path=True)

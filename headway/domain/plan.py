@@ -146,7 +146,7 @@ class _StreamAnswer(Result):
     source_partitions: int | None = None
 
     def __post_init__(self) -> None:
-        require_count(MOST_INT, nodes=self.nodes)
+        require_count(MOST_INT, nodes=self.nodes, source_partitions=self.source_partitions)
 
     @property
     def verdict(self) -> parts.Verdict | None:

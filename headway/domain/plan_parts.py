@@ -202,7 +202,7 @@ class RocksDbMemory:
 class MemoryPlan:
     """Memory of one executor [bytes].
 
-    ``parts`` add up to ``needed_heap_bytes``, unless that is the least that Spark runs with;
+    ``parts`` add up to ``needed_heap_bytes``, unless that is the minimum with which Spark runs;
     ``native_bytes`` is outside the heap (RocksDB).
     ``python_bytes`` is what Python workers may use (``spark.executor.pyspark.memory``); 0 if they
     use the overhead. ``off_heap_bytes`` is what Spark itself uses outside the heap

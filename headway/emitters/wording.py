@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 
 from headway.digits import format_max_rate, format_rate_down
-from headway.domain import Answer, Metric
+from headway.domain import Answer, FindingCode, Metric
 from headway.domain.target import targets_text
 from headway.emitters.submission import with_kubernetes_overhead
 from headway.redaction import printable
@@ -61,13 +61,19 @@ def header_lines(plan: Answer, *, version: str) -> list[str]:
                 lines.append(f"max rate within target: {max_rate} with these settings")
             lines.append(f"stable up to: {highest} with these settings, whatever the latency")
     if not plan.calibrated:
-        declared = "based on declared costs; nothing was measured"
-        measured = "these settings are outside the profiled range"
-        lines.append(f"caution: {measured if plan.provenance == 'measured' else declared}")
+        lines.append(f"caution: {_why_not_calibrated(plan)}")
     lines += [f"binding constraint: {text}" for text in plan.binding]
     lines += [f"warning: {text}" for text in dict.fromkeys(all_words(findings))]
     # A message must not be able to end the comment that it stands in.
     return [printable(line) for line in lines]
+
+
+def _why_not_calibrated(plan: Answer) -> str:
+    if plan.provenance != "measured":
+        return "based on declared costs; nothing was measured"
+    if any(finding.code is FindingCode.LOG_INCOMPLETE for finding in plan.findings):
+        return "the log of the profiled run is incomplete"
+    return "these settings are outside the profiled range"
 
 
 def reasons(plan: Answer) -> dict[str, str]:

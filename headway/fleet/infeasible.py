@@ -10,7 +10,6 @@ from headway.errors import SolverError
 from headway.fleet.billing import bill_of, nodes_needed
 from headway.fleet.nouns import Fleet, Infeasible
 from headway.fleet.problem import Columns, Goal, Solved, columns_where, solve, supply_of
-from headway.units import counted
 
 _WIDE = 1e-6
 
@@ -61,8 +60,7 @@ def _wider_quotas(fleet: Fleet, columns: Columns, time_limit_s: float) -> list[s
         solved = solve(fleet, columns, goal, integer=True, time_limit_s=time_limit_s)
         if solved is not None and solved.excess > _WIDE:
             needed_limit = int(np.ceil(quota.limit + solved.excess - _WIDE))
-            needed_text = counted(needed_limit, quota.unit.removesuffix("s"))
-            text = f"{quota.label}: {needed_text} instead of {quota.limit:g}"
+            text = f"{quota.label}: {quota.text(needed_limit)} instead of {quota.limit:g}"
             relaxations.append(text + _if_less_may_do(solved))
     return relaxations
 
@@ -91,8 +89,7 @@ def _everything(fleet: Fleet, columns: Columns, time_limit_s: float) -> list[str
         return []
     nodes = nodes_needed(free, supply_of(free, columns, solved.use))
     parts = [
-        f"{quota.label}: {counted(round(peak_use), quota.unit.removesuffix('s'))} instead of "
-        f"{quota.limit:g}"
+        f"{quota.label}: {quota.text(peak_use)} instead of {quota.limit:g}"
         for quota in fleet.quotas
         if (peak_use := float((quota.weights @ nodes).max())) > quota.limit
     ]

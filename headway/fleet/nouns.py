@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headway.domain.result import Result
+from headway.units import counted
 
 Array: TypeAlias = NDArray[np.float64]
 Whole: TypeAlias = NDArray[np.int64]
@@ -68,6 +69,15 @@ class Quota:
     def label(self) -> str:
         """Name in a sentence."""
         return f"{self.kind} {self.name}"
+
+    def text(self, amount: float) -> str:
+        """An amount of what it limits.
+
+        >>> quota = Quota(name="q", unit="nodes", weights=np.ones(1), limit=3.0)
+        >>> quota.text(1.0), quota.text(2.0)
+        ('1 node', '2 nodes')
+        """
+        return counted(round(amount), self.unit.removesuffix("s"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

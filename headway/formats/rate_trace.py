@@ -17,6 +17,7 @@ arrived since the start of the batch before it, provided that the query kept up.
 from __future__ import annotations
 
 import csv
+import io
 import math
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -176,7 +177,7 @@ def _written(text: str, name: str) -> WrittenTrace:
 
 def _lines(text: str, name: str) -> Iterator[tuple[int, list[str]]]:
     """Lines with content, numbered as in the file."""
-    rows = csv.reader(text.split("\n"))
+    rows = csv.reader(io.StringIO(text, newline=""))
     try:
         for row in rows:
             if any(cell.strip() for cell in row) and not row[0].lstrip().startswith("#"):

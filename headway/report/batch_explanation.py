@@ -116,7 +116,8 @@ def _scaling(plan: BatchAnswer) -> Iterator[str]:
     """How the recorded run enters."""
     ratio, equation = plan.modelled_ratio, _equation(plan)
     if is_partial(plan):
-        yield f"It is not scaled to the profiled run, of which the log has a part; {equation}."
+        part = "of which the log contains only a part"
+        yield f"It is not scaled to the profiled run, {part}; {equation}."
     elif plan.provenance == "measured" and plan.backlog is None and ratio < 1.0:
         yield (
             f"The profiled run took {ratio:.3g} times as long as the model at the same slots; the "

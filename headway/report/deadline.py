@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from headway.assumptions.planning import SAME_FIGURE_RATIO
 from headway.digits import format_money, rounded_up
-from headway.domain import BatchAnswer, Deadline, DeadlinePoint, FindingCode, Verdict
+from headway.domain import BatchAnswer, Deadline, DeadlinePoint, FindingCode
 from headway.domain.sheet import Kind, Section, Sheet, setting_lines
 from headway.formats.as_json import deadline_json
 from headway.formats.codec import data_of
@@ -21,7 +21,7 @@ from headway.report.wording import (
     settings_section,
 )
 from headway.units import counted, duration_beside, format_duration, format_durations
-from headway.words import all_words, certainty_text
+from headway.words import all_words, missed_text
 from headway.words.predictions import duration_against, with_limit
 
 _MOST_ROWS, _FEW_ROWS = 16, 3
@@ -133,10 +133,7 @@ def deadline_headline(plan: BatchAnswer) -> str:
     if plan.feasible:
         part = " for the recorded part of the job" if is_partial(plan) else ""
         return f"{nodes_meet(plan.nodes, plan.deadline)}{part}"
-    if plan.verdict is Verdict.TOO_CLOSE and plan.kept_probability is not None:
-        certainty = certainty_text(plan.kept_probability, plan.confidence)
-        return f"infeasible: {plan.deadline} is {certainty}"
-    return f"infeasible: no configuration meets {plan.deadline}"
+    return f"infeasible: {missed_text(plan)}"
 
 
 def is_partial(plan: BatchAnswer) -> bool:

@@ -105,9 +105,10 @@ def _rate_chart(question: Question, grid: Grid) -> LineChart:
     ]
     limit_s = question.target.limit_s
     axes = Axes.of(rates_per_s, [limit_s, _highest_s(values_s, limit_s)], rates, durations)
+    setting = setting_text(grid.base, question.prediction.source_partitions)
     return LineChart(
         name="rate-chart",
-        caption=f"{setting_text(grid.base)}, no rate limit; {_end_text(values_s, axes.top)}.",
+        caption=f"{setting}, no rate limit; {_end_text(values_s, axes.top)}.",
         title=question.name,
         x_title="input rate",
         axes=axes,

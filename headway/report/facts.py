@@ -271,7 +271,7 @@ def memory_rows(memory: MemoryPlan) -> list[tuple[str, str, str]]:
     ]
     if memory.parts:
         is_sum = memory.needed_heap_bytes <= sum(memory.parts.values())
-        why = "their sum" if is_sum else "the least that Spark and a program run with"
+        why = "their sum" if is_sum else "the minimum with which Spark and a program run"
         rows.append(("heap needed", memory.needed_heap_bytes, why))
     if memory.profiled_heap_bytes is not None:
         rows.append(("heap profiled", memory.profiled_heap_bytes, memory.profiled_heap))

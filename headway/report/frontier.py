@@ -7,8 +7,7 @@ from dataclasses import replace
 
 from headway.assumptions.planning import SAME_FIGURE_RATIO
 from headway.digits import format_max_rate, format_money
-from headway.domain import FrontierPoint, InfeasiblePlan, PromiseNeed, StreamAnswer
-from headway.domain.target import targets_text
+from headway.domain import FrontierPoint, PromiseNeed, StreamAnswer
 from headway.units import counted, format_duration
 
 NO_RATE = "no rate"
@@ -76,15 +75,6 @@ def _is_own(plan: StreamAnswer, point: FrontierPoint) -> bool:
     unlimited = None if setting is None else replace(setting, max_offsets_per_trigger=None)
     is_same = unlimited is not None and unlimited == point.configuration
     return is_same or point.sustainable_rate_per_s <= rate_per_s * SAME_FIGURE_RATIO.value
-
-
-def failing_promises(plan: InfeasiblePlan) -> str:
-    """The targets that no searched setting meets: those that fail alone, or all together."""
-    failing = [need.promise for need in plan.needs if not need.within]
-    if failing:
-        return " or ".join(failing)
-    all_targets = targets_text(plan.promises)
-    return f"{all_targets} together" if plan.also else all_targets
 
 
 def needs_rows(plan: StreamAnswer) -> list[tuple[str, ...]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from headway.digits import format_rate_down
 from headway.domain.sheet import Kind, Section, Sheet
 from headway.report.wording import latency_text
 from headway.units import counted, format_duration, format_rate
@@ -158,7 +159,7 @@ def operators_plan_json(plan: OperatorsPlan) -> dict[str, object]:
 def _headline(prediction: OperatorsPrediction) -> str:
     max_rate_per_s = prediction.allocation.throughput_per_s
     workers = counted(prediction.pipeline.num_workers, "worker")
-    limit = f"{format_rate(max_rate_per_s)} in order, limited by {prediction.limiting}"
+    limit = f"{format_rate_down(max_rate_per_s)} in order, limited by {prediction.limiting}"
     unordered = format_rate(prediction.unordered.throughput_per_s)
     verb = "carries" if prediction.pipeline.num_workers == 1 else "carry"
     carries = f"{workers} {verb} up to {limit}; {unordered} if order cost nothing"

@@ -104,12 +104,14 @@ def sheet_page(
     used_terms: list[str] = []
     page_environment = templates.overlay()
     job = _job_name(name, files, profile)
+    # The headline of a profile begins with the name itself.
+    title = headline if job and headline.startswith(job) else f"{job or 'Headway'}: {headline}"
     made = "" if made_at is None else f"{made_at:%Y-%m-%d %H:%M %Z}".strip()
     page_environment.filters = {**templates.filters, "explained": partial(explained, used_terms)}
     return page_environment.get_template("sheet.html.jinja").render(
         sheet=sheet,
         about=" · ".join(filter(None, (_one_line(sheet.about), job, made))),
-        title=f"{job or 'Headway'}: {headline}",
+        title=title,
         # A target stays on one line where the headline has to wrap.
         headline=_capitalised(headline).replace(" <= ", "\u00a0<=\u00a0"),
         origin=_origin_rows(made, files, profile, spark_version),
@@ -123,7 +125,7 @@ def sheet_page(
 
 
 def sheet_screen(sheet: Sheet, charts: Sequence[Any] = ()) -> str:
-    """The answer, facts, first table, a chart and what to copy, as HTML for a notebook.
+    """The answer, cautions, facts, first table, a chart and what to copy, for a notebook.
 
     What has neither facts nor a table shows its texts.
     """
@@ -138,6 +140,7 @@ def sheet_screen(sheet: Sheet, charts: Sequence[Any] = ()) -> str:
     code = "\n".join(line for section in sheet.sections for line in section.code)
     parts = [
         f"<p><strong>{escape(sheet.headline)}</strong></p>",
+        *(f"<p>{escape(printable(caution))}</p>" for caution in sheet.cautions),
         _html_table((), sheet.facts),
         _html_table(main.head, main.rows[:_MOST_ROWS]),
         "" if sheet.facts or main.rows else "".join(map(_html_texts, sheet.sections)),

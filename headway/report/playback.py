@@ -81,7 +81,7 @@ def playback_sheet(playback: Playback, plan: StreamAnswer | None = None) -> Shee
     if plan is not None:
         simulated = (
             ("plan", headline(plan)),
-            ("setting", setting_text(plan.configuration)),
+            ("setting", setting_text(plan.configuration, plan.source_partitions)),
             *(
                 ("state", filled(_STATE, finding))
                 for finding in plan.prediction.findings

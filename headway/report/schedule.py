@@ -145,8 +145,8 @@ def _advice(verdict: Verdict) -> Iterator[str]:
     if shown.num_too_close:
         yield (
             f"Too close to tell under {_name(shown)}: in {format_duration(shown.simulated_s)} of "
-            "simulated time, what is late differs from what the target allows by less than its "
-            "statistical error. More cores or a looser target would settle it."
+            "simulated time, the share of late windows or rows differs from the allowed one by "
+            "less than its statistical error. More cores or a looser target would settle it."
         )
     best = verdict.recommended
     if best is not None and best.policy is Policy.STAGGER:

@@ -21,12 +21,9 @@ from headway.domain import (
     Plan,
     Prediction,
     StreamAnswer,
-    Verdict,
 )
 from headway.domain.finding import CAUTIONS, OF_GROWTH
 from headway.domain.sheet import Section
-from headway.domain.target import targets_text
-from headway.report.frontier import failing_promises
 from headway.units import (
     counted,
     format_duration,
@@ -34,7 +31,7 @@ from headway.units import (
     format_rate,
     spark_trigger_text,
 )
-from headway.words import all_words, as_sentence, certainty_text, limits_text, words_of
+from headway.words import all_words, as_sentence, missed_text, words_of
 from headway.words.predictions import MAY_BE_SHORTER, with_limit
 from headway.words.sentences import stable_up_to
 
@@ -244,18 +241,12 @@ def caution_texts(prediction: Prediction) -> tuple[str, ...]:
 
 def headline(plan: StreamAnswer) -> str:
     """The answer in one sentence."""
-    rate = format_rate(plan.arrivals.rate_per_s)
     growth = _first_of(plan.findings, FindingCode.BATCHES_GROW)
     if growth is not None:
         return as_sentence(words_of(growth)).removesuffix(".")
     if not plan.feasible:
-        if plan.verdict is Verdict.TOO_CLOSE and plan.kept_probability is not None:
-            all_targets = targets_text(plan.promises)
-            certainty = certainty_text(plan.kept_probability, plan.confidence)
-            return f"infeasible: {all_targets} at {rate} is {certainty}"
-        failing = f"no configuration meets {failing_promises(plan)} at {rate}"
-        return f"infeasible: {failing}{limits_text(plan)}"
-    answer = f"{nodes_meet(plan.nodes, plan.target)} at {rate}"
+        return f"infeasible: {missed_text(plan)}"
+    answer = f"{nodes_meet(plan.nodes, plan.target)} at {format_rate(plan.arrivals.rate_per_s)}"
     ending = _first_of(plan.findings, FindingCode.GROWTH_ENDS_PROMISE)
     if ending is not None:
         return f"{answer} until {ending.names['until']}, as its batches take longer and longer"

@@ -15,6 +15,7 @@ from headway.spec.kinds.catalog import NodeCatalog
 from headway.spec.spec_file import SpecFile
 
 _NODES_SHOWN = 5
+_WILDCARDS = frozenset("*?[")
 
 
 def require_references(file: SpecFile, catalog: NodeCatalog) -> None:
@@ -83,7 +84,10 @@ def _unknown_nodes(plan: CapacityPlan, catalog: NodeCatalog) -> Iterator[tuple[R
         for index, pattern in enumerate(patterns):
             if not any(fnmatchcase(name, pattern) for name in node_names):
                 fault = f"no node {shown(pattern)} in the catalogue; it has {examples}"
-                yield _member(route, patterns, index), fault + did_you_mean(pattern, node_names)
+                # A pattern resembles no name.
+                is_name = _WILDCARDS.isdisjoint(pattern)
+                hint = did_you_mean(pattern, node_names) if is_name else ""
+                yield _member(route, patterns, index), fault + hint
 
 
 def _zones(plan: CapacityPlan) -> Iterator[tuple[Route, Sequence[str]]]:

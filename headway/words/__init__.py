@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from headway.domain import Answer, Finding
-from headway.domain.plan_parts import Verdict
+from headway.domain.plan_parts import PromiseNeed, Verdict
 from headway.domain.target import targets_text
 from headway.units import format_rate
 from headway.words.plans import OF_PLANS
@@ -48,21 +48,27 @@ def as_sentence(words: str) -> str:
 
 def missed_text(plan: Answer) -> str:
     """Of a plan that is not feasible: how certain its targets are, or that nothing meets them."""
-    targets = targets_text(plan.promises)
-    if plan.rate_per_s is not None:
-        targets += f" at {format_rate(plan.rate_per_s)}"
+    at_rate = "" if plan.rate_per_s is None else f" at {format_rate(plan.rate_per_s)}"
     # Of a plan of DStreams no probability is known.
     verdict: Verdict | None = getattr(plan, "verdict", None)
     probability: float | None = getattr(plan, "kept_probability", None)
     if verdict is Verdict.TOO_CLOSE and probability is not None:
-        return f"{targets} is {certainty_text(probability, plan.confidence)}"
-    return f"no configuration meets {targets}{limits_text(plan)}"
+        certainty = certainty_text(probability, plan.confidence)
+        return f"{targets_text(plan.promises)}{at_rate} is {certainty}"
+    # The nearest plan meets all targets if only the budget or the limit of files is in the way.
+    is_met = verdict is Verdict.KEPT and math.isfinite(plan.planned_s)
+    limits = " within the given limits" if is_met else ""
+    return f"no configuration meets {_failing_text(plan)}{at_rate}{limits}"
 
 
-def limits_text(plan: Answer) -> str:
-    """That the nearest plan meets all targets, but exceeds the budget or the limit of files."""
-    is_met = getattr(plan, "verdict", None) is Verdict.KEPT and math.isfinite(plan.planned_s)
-    return " within the given limits" if is_met else ""
+def _failing_text(plan: Answer) -> str:
+    """The targets that no searched setting meets: those that fail alone, or all together."""
+    needs: Sequence[PromiseNeed] = getattr(plan, "needs", ())
+    failing = [need.promise for need in needs if not need.within]
+    if failing:
+        return " or ".join(failing)
+    together = " together" if len(plan.promises) > 1 else ""
+    return f"{targets_text(plan.promises)}{together}"
 
 
 def certainty_text(probability: float, confidence: float) -> str:

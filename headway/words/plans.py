@@ -132,10 +132,11 @@ def _checkpoint_would_do(finding: Finding) -> str:
 
 def _idle_slots(finding: Finding) -> str:
     tasks, slots = round(finding.numbers["source_tasks"]), round(finding.numbers["slots"])
+    idle, them = ("slots are idle", "them") if slots - tasks > 1 else ("slots is idle", "it")
     return (
-        f"{finding.names['stage']} has {counted(tasks, 'task')}, one per source "
-        f"partition or split, so {slots - tasks} of {slots} slots are idle in "
-        "this stage; more source partitions would use them"
+        f"{finding.names['stage']} has {counted(tasks, 'task')}, one per source partition or "
+        f"split, so {slots - tasks} of {slots} {idle} in this stage; more source partitions would "
+        f"use {them}"
     )
 
 
@@ -287,8 +288,8 @@ OF_PLANS: Mapping[FindingCode, Callable[[Finding], str] | str] = {
         "needs a topic with {source_partitions:#partition}"
     ),
     FindingCode.SOURCE_TO_REPARTITION: (
-        "the plan is for {source_partitions:#source partition}: repartition the source first, as "
-        "no option of its reader is known that splits them"
+        "the plan is for {source_partitions:#source partition}: repartition the source first, "
+        "since no option of its reader is known to split them"
     ),
     FindingCode.RATE_LIMIT_BEYOND_PROFILE: _limit_beyond_profile,
     FindingCode.RATE_LIMIT_OF_EACH_SOURCE: (

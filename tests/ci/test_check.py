@@ -12,7 +12,7 @@ from typing import Any, cast
 import pytest
 
 import headway
-from headway.api.check import check
+from headway.api.check import check, invalid_report
 from headway.api.lock import lock
 from headway.ci.formats import FORMATS
 from headway.ci.nouns import Finding, Level, Rule
@@ -610,3 +610,15 @@ def test_a_fault_without_a_position_is_about_its_file(
         "('headway init' writes one)"
     )
     assert headline == "nothing was checked: 1 fault in the files"
+
+
+def test_a_file_whose_name_has_a_colon_keeps_the_place_of_its_fault() -> None:
+    error = InputError("a:b.yaml:7:3: spec.rate: missing\nother.yaml:2:1: kind: missing")
+    places = [
+        (finding.file, finding.line, finding.column, finding.message)
+        for finding in invalid_report(error, ["a:b.yaml"]).others
+    ]
+    assert places == [
+        ("a:b.yaml", 7, 3, "spec.rate: missing"),
+        ("other.yaml", 2, 1, "kind: missing"),
+    ]

@@ -128,6 +128,8 @@ def test_the_cost_in_all_is_that_of_the_jobs_in_each_currency() -> None:
     assert "876 EUR -> 1,080 EUR" not in text
     other_currency = replace(euros, then=a_locked(cost_per_hour=1.0, currency="USD"))
     assert "+" not in Report(baseline=None, jobs=(other_currency,)).headline
+    of_earlier_version = replace(euros, then=a_locked(cost_per_hour=1.0, currency=None))
+    assert "+360 EUR per month" in Report(baseline=None, jobs=(of_earlier_version,)).headline
 
 
 @pytest.mark.parametrize("name", ALL_FORMATS)

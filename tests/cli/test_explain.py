@@ -166,6 +166,17 @@ def test_times_may_be_seconds_durations_or_timestamps(tmp_path: Path) -> None:
         assert trace.end_s == 60.0
 
 
+def test_lines_may_end_as_those_of_any_system(tmp_path: Path) -> None:
+    lines = ["time,rate", "0s,20k/s", "10s,60k/s", ""]
+    traces = []
+    for line_end in ("\n", "\r\n", "\r"):
+        path = tmp_path / "trace.csv"
+        path.write_bytes(line_end.join(lines).encode())
+        traces.append(read_rate_trace(path))
+    assert traces[0].rates_per_s == (20_000.0, 60_000.0)
+    assert traces == [traces[0]] * 3
+
+
 def test_an_outage_at_the_start() -> None:
     assert Outage.parse("5m at 0") == Outage(start_s=0.0, length_s=300.0)
     with pytest.raises(InputError, match="is not an outage"):

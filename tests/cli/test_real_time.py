@@ -50,6 +50,15 @@ def test_what_cannot_be_met_says_why_and_ends_with_3(
     assert "on any number of nodes" in " ".join(text.split())
 
 
+def test_a_file_names_all_targets(profile: str, capsys: pytest.CaptureFixture[str]) -> None:
+    both = [*PLAN, "--target", "catch_up <= 1s after 30m", "--format", "spark-defaults"]
+    assert run(["plan", profile, *both]) == 3
+    text = capsys.readouterr().out
+    targets = "p99 <= 300 ms and catch_up <= 1.00 s after 30 min"
+    assert f"INFEASIBLE: no configuration meets {targets}." in text
+    assert f"# target: {targets} at 20k/s, Real-Time Mode" in text
+
+
 def test_a_prediction_in_text_and_json(profile: str, capsys: pytest.CaptureFixture[str]) -> None:
     asked = ["predict", profile, "--rate", "20k/s", "--partitions", "20", *MODE]
     assert run(asked) == 0

@@ -319,6 +319,14 @@ def test_a_difference_shows_requests_and_files() -> None:
     assert "checkpoint store" in as_text(difference)
 
 
+def test_what_has_no_price_is_not_said_to_be_free() -> None:
+    priced = planned(trigger="1s", partitions=8, checkpoint_store="s3")
+    unpriced = headway.plan(a_profile(), rate=5000.0, target="p99 <= 3s")
+    assert unpriced.cost is None
+    whys = [why for cause in headway.diff(priced, unpriced).causes for why in cause.whys]
+    assert "checkpoint store" not in whys
+
+
 CATALOGUE = """\
 apiVersion: headway/v1
 kind: NodeCatalog

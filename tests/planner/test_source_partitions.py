@@ -11,13 +11,16 @@ import pytest
 import headway
 from headway.api.page import page as page_of
 from headway.api.results import as_table, as_text
-from headway.domain import FindingCode, JobProfile, StreamAnswer
+from headway.domain import Finding, FindingCode, JobProfile, RateTrace, StreamAnswer
 from headway.emitters import ALL_FORMATS
 from headway.errors import InputError
 from headway.formats.as_json import json_text, plan_json
 from headway.formats.from_json import parse_plan
+from headway.planner.playback import simulate_plan
 from headway.planner.tasks import with_source_partitions
 from headway.report.explanation import explanation_text
+from headway.report.playback import playback_sheet
+from headway.words import words_of
 from tests.factories import a_profile
 
 ASKED: dict[str, Any] = {"rate": 5000.0, "target": "p99 <= 3s", "max_nodes": 4}
@@ -112,12 +115,27 @@ def test_text_page_and_explanation_name_them() -> None:
         assert "8 source partitions" in text
 
 
+def test_a_notebook_shows_what_to_do_at_the_source() -> None:
+    plan = planned(reading("RateStreamV2"), 8)
+    assert codes_of(plan) == {FindingCode.SOURCE_TO_REPARTITION}
+    assert "repartition the source first" in plan._repr_html_()
+
+
+def test_a_simulation_names_them() -> None:
+    plan = planned(KAFKA, 8)
+    trace = RateTrace(times_s=(0.0,), rates_per_s=(5000.0,), end_s=60.0)
+    facts = dict(playback_sheet(simulate_plan(plan, trace, num_runs=1), plan).facts)
+    assert facts["setting"].startswith("8 source partitions, ")
+
+
 def test_a_saved_plan_has_them() -> None:
     plan = planned(KAFKA, 8)
     data = json.loads(json_text(plan_json(plan)))
     assert data["source_partitions"] == data["prediction"]["source_partitions"] == 8
     saved = parse_plan(json.dumps(data), name="plan.json")
     assert (saved.source_partitions, change_of(saved)) == (8, ("4", "8", "restart"))
+    with pytest.raises(InputError, match="source_partitions is -3; expected at least 1"):
+        parse_plan(json.dumps(data | {"source_partitions": -3}), name="plan.json")
     del data["source_partitions"], data["prediction"]["source_partitions"]
     assert parse_plan(json.dumps(data), name="earlier.json").source_partitions is None
 
@@ -152,10 +170,22 @@ def test_the_profile_beside_a_plan_is_read_by_as_many_tasks() -> None:
         as_table(plan, "what_if", profile=job) for job in (KAFKA, with_source_partitions(KAFKA, 8))
     )
     assert of_profile.equals(as_planned)
-    assert "--source-partitions 8" in page_of(plan, profile=KAFKA)
+    page = page_of(plan, profile=KAFKA)
+    assert "--source-partitions 8" in page
+    assert 'id="rate-chart-caption">8 source partitions, ' in page
 
 
 def test_none_leaves_a_job_as_it_is() -> None:
     assert with_source_partitions(KAFKA, None) is KAFKA
     with pytest.raises(InputError, match="source_partitions"):
         planned(KAFKA, 0)
+
+
+@pytest.mark.parametrize(
+    ("num_tasks", "words"),
+    [(4, "so 4 of 8 slots are idle"), (7, "so 1 of 8 slots is idle")],
+)
+def test_idle_slots_are_counted_in_words(num_tasks: int, words: str) -> None:
+    numbers = {"source_tasks": num_tasks, "slots": 8}
+    idle = Finding(code=FindingCode.IDLE_SLOTS, numbers=numbers, names={"stage": "stage 0"})
+    assert words in words_of(idle)

@@ -291,6 +291,12 @@ def test_a_minimum_of_rows_is_not_above_the_maximum() -> None:
     with pytest.raises(InputError, match="min_offsets 5001 is more than max_offsets 5000"):
         headway.predict(a_profile(), rate=2000.0, min_offsets=5001, max_offsets=5000)
     headway.predict(a_profile(), rate=2000.0, min_offsets=5000, max_offsets=5000)
+    profile = a_profile()
+    configuration = replace(profile.baseline, max_offsets_per_trigger=5000)
+    setting = replace(profile.settings[-1], configuration=configuration)
+    limited = replace(profile, settings=(*profile.settings[:-1], setting))
+    with pytest.raises(InputError, match="5001 is more than the profiled rate limit of 5000,"):
+        headway.predict(limited, rate=2000.0, min_offsets=5001)
 
 
 def test_rows_that_arrive_within_a_millisecond_are_not_waited_for() -> None:

@@ -21,6 +21,7 @@ from headway.api.plan import plan
 from headway.api.results import figures_of
 from headway.api.seen_runs import seen_runs
 from headway.api.simulate import simulate
+from headway.api.specs import plan_spec
 from headway.cli.main import cli
 from headway.domain import CatchUp, JobProfile, StreamAnswer, Target
 from headway.errors import InputError
@@ -330,6 +331,13 @@ def test_the_box_of_the_command_is_hidden_where_nothing_is_computed(
     assert not page.locator("#w-same").is_visible()
     moved(page, "rate", 5)
     assert page.locator("#w-same").is_visible()
+
+
+def test_without_a_profile_no_command_is_advised(page: Page, tmp_path: Path) -> None:
+    declared = plan_spec("configs/clicks-declared.yaml")
+    shown(page, tmp_path, report(declared.plan, profile=declared.profile))
+    moved(page, "rate", 0)
+    assert page.locator("#w-verdict").inner_text() == "not computed"
 
 
 def test_the_figures_of_the_what_if_are_those_of_its_command(page: Page, tmp_path: Path) -> None:

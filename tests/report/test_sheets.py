@@ -126,6 +126,11 @@ def test_title_and_first_line_name_the_job(name: str, job: str) -> None:
     assert f"Headway plan · {job} · 2026-03-01 09:30 UTC" in page
 
 
+def test_a_title_names_the_job_once() -> None:
+    page = sheet_page(replace(a_sheet(), headline="orders on Spark 4.1.0"), name="orders")
+    assert "<title>orders on Spark 4.1.0</title>" in page
+
+
 @pytest.mark.parametrize("name", HOSTILE, ids=lambda text: text[:12])
 def test_names_of_others_stay_text(name: str) -> None:
     page = sheet_page(hostile(name))

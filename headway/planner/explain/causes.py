@@ -120,8 +120,10 @@ def _of_prices(before: Sized, after: Sized) -> Iterator[Cause]:
     prices: list[tuple[Why, float, float, int]] = []
     if before.node_price is not None and after.node_price is not None:
         prices.append(("price of a node", before.node_price, after.node_price, before.nodes))
-    of_store = before.store_cost_per_hour or 0.0, after.store_cost_per_hour or 0.0
-    prices.append(("checkpoint store", *of_store, 1))
+    then_paid, now_paid = before.store_cost_per_hour, after.store_cost_per_hour
+    # A store without a price costs nothing in a known cost; else its cost is unknown, too.
+    if prices or None not in (then_paid, now_paid):
+        prices.append(("checkpoint store", then_paid or 0.0, now_paid or 0.0, 1))
     for why, then, now, count in prices:
         if not math.isclose(then, now, rel_tol=UNCHANGED_RATIO):
             yield Cause(

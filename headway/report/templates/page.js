@@ -152,7 +152,7 @@
     const r = Number(sliders.rate.value) - 1, n = Number(sliders.nodes.value) - 1;
     if (n < 0 || n >= data.nodes.length || r < 0 || r >= data.rates.length) {
       clear();
-      say("unknown", "not computed: run headway predict for this");
+      say("unknown", data.command ? "not computed: run headway predict for this" : "not computed");
       command("");
       return;
     }
