@@ -306,9 +306,13 @@ def test_a_plan_is_read_back_with_its_writes() -> None:
     assert parse_plan(json.dumps(earlier), name="plan.json").writes is None
 
 
-def test_a_difference_shows_requests_and_files() -> None:
-    before = planned(trigger="1s", partitions=8, checkpoint_store="s3")
-    after = planned(trigger="2s", partitions=8, checkpoint_store="s3")
+@pytest.mark.parametrize(("node_types", "currency"), [((NODE,), ""), ((), "USD")])
+def test_a_difference_shows_requests_and_files(node_types: tuple[str, ...], currency: str) -> None:
+    """Where the nodes have no price, all money is that of the store."""
+    before, after = (
+        planned(trigger=trigger, partitions=8, checkpoint_store="s3", node_types=node_types)
+        for trigger in ("1s", "2s")
+    )
     difference = headway.diff(before, after)
     requests = difference.figure("checkpoint store")
     files = difference.figure("files")
@@ -316,6 +320,7 @@ def test_a_difference_shows_requests_and_files() -> None:
     assert files is not None
     assert requests.change_ratio == pytest.approx(-0.5, abs=0.01)
     assert files.before == pytest.approx(3600 * FILES_PER_S)
+    assert difference.currency == currency
     assert "checkpoint store" in as_text(difference)
 
 
