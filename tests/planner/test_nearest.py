@@ -304,7 +304,7 @@ def test_what_every_kind_of_promise_takes_alone_is_that_of_enumeration(
 def test_a_budget_that_is_too_small_is_named_with_what_it_buys() -> None:
     question = source_bound()
     wide = replace(question, profile=with_source_partitions(question.profile, 64))
-    small = NodeType(name="small", cores=1, memory_bytes=None, price_per_hour=0.2)
+    small = NodeType(name="small", cores=1, memory_bytes=None, price_per_hour=0.2, currency="EUR")
     answer = plan(
         wide.profile,
         wide.profile.arrivals,
@@ -321,6 +321,7 @@ def test_a_budget_that_is_too_small_is_named_with_what_it_buys() -> None:
     assert need.cost_per_hour == pytest.approx(0.2 * need.nodes)
     (by_budget,) = [one for one in answer.nearest if one.gives_way == "budget"]
     assert by_budget.numbers["nodes"] == need.nodes
+    assert by_budget.text.endswith(" EUR per hour")
 
 
 @given(value=st.floats(1e-6, 1e9))
