@@ -234,6 +234,8 @@ def test_beyond_the_limit_of_files_the_nearest_plan_has_the_fewest() -> None:
     too_few = f"files <= {0.9 * num_files:.0f}/h"
     plan = planned(**asked, limit=too_few)
     assert plan.configuration == fewest.configuration
+    of_two = planned(**asked, limit=too_few, target=["p99 <= 3s", "p50 <= 3s"]).binding[0]
+    assert of_two.startswith("p99 <= 3.00 s and p50 <= 3.00 s take ")
     assert plan.binding[0].startswith(f"p99 <= 3.00 s takes {num_files:,.0f} files per hour")
     # With a budget, too, each is exceeded alone, or both are.
     enough = f"files <= {1.1 * num_files:.0f}/h"

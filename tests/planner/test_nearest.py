@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from headway.digits import rounded_down, rounded_up
 from headway.domain import (
+    Arrivals,
     InfeasiblePlan,
     NearestTarget,
     NodeType,
@@ -266,6 +267,17 @@ def test_the_promise_that_fails_is_named_with_what_each_alone_takes() -> None:
     within, nodes = found["catch_up <= 2.00 s after 3 h"]
     assert not within
     assert nodes is None or nodes > ONE_NODE.max_nodes
+
+
+def test_reasons_name_several_targets_in_one_sentence() -> None:
+    further = [a_promise("p50 <= 20ms"), a_promise("mean <= 2s")]
+    arrivals, target = a_profile().arrivals, Target.parse("p99 <= 2s")
+    answer = plan(a_profile(), arrivals, target, ONE_NODE, further_targets=further)
+    all_targets = "p99 <= 2.00 s, p50 <= 20 ms and mean <= 2.00 s"
+    assert f"meets all of {all_targets}" in answer.binding[0]
+    faster = Arrivals(rate_per_s=1e8)
+    answer = plan(a_profile(), faster, target, ONE_NODE, further_targets=further[1:])
+    assert "p99 <= 2.00 s and mean <= 2.00 s are met up to" in answer.binding[-1]
 
 
 @pytest.mark.parametrize(

@@ -89,7 +89,7 @@ def why_infeasible(
 ) -> Iterator[str]:
     """The reason: the lowest latency within reach, the floor below it, and the rate."""
     target, nodes = question.target, question.space.max_nodes
-    rate = format_rate(question.rate_per_s)
+    targets, rate = targets_text(question.promises), format_rate(question.rate_per_s)
     physical_s = physical_floor_s(question)
     slots, partitions = question.space.num_slots(nodes), question.space.shuffle_partitions or 1
     no_room = why_no_room(question.profile, slots, partitions)
@@ -103,11 +103,8 @@ def why_infeasible(
         yield beyond
         return
     elif floor_s <= target.limit_s:
-        together = "both" if len(question.promises) == 2 else "all of"
-        yield (
-            f"no configuration of up to {counted(nodes, 'node')} meets {together} "
-            f"{targets_text(question.promises)}"
-        )
+        together = ("", "both ", "all of ")[min(len(question.also), 2)]
+        yield f"no configuration of up to {counted(nodes, 'node')} meets {together}{targets}"
         broken = broken_promise(nearest)
         if broken is not None:
             yield f"the nearest plan: {broken[0]}"
@@ -127,10 +124,10 @@ def why_infeasible(
             f"than {num_tasks} {'slots' if num_tasks > 1 else 'slot'} do not read it faster"
         )
     yield (
-        f"{targets_text(question.promises)} is met up to "
+        f"{targets} {'are' if question.also else 'is'} met up to "
         f"{format_rate(best.sustainable_rate_per_s)} with up to {counted(best.nodes, 'node')}"
         if best.sustainable_rate_per_s > 0
-        else f"no rate meets {targets_text(question.promises)} with up to {counted(nodes, 'node')}"
+        else f"no rate meets {targets} with up to {counted(nodes, 'node')}"
     )
 
 
@@ -166,11 +163,10 @@ def _miss_of_limits(setting: Candidates) -> tuple[int, float]:
 def _beyond_limits_text(nearest: Candidates) -> str | None:
     """Why the budget or the limit of files prevents a plan; None if something else does."""
     question = nearest.question
-    limits = question.most_bill_per_hour, question.most_files_per_hour
+    most_bill, most_files = question.most_bill_per_hour, question.most_files_per_hour
     if within_limits(nearest)[0] or not nearest.meets(question.rate_per_s)[0]:
         return None
     (bill,), (num_files,) = bill_per_hour(nearest), files_per_hour(nearest)
-    most_bill, most_files = limits
     currency = "" if question.store_price is None else question.store_price.currency
     budget_text = f"the budget of {format_money(most_bill, currency=currency)}"
     bill_text = (
@@ -189,7 +185,8 @@ def _beyond_limits_text(nearest: Candidates) -> str | None:
         return f"the lowest bill that meets {targets}{also} is {bill_text}, more than {budget_text}"
     if bill <= most_bill:
         also = "" if math.isinf(most_bill) else f" within {budget_text}"
-        return f"{targets}{also} takes {files_text}, more than {limit_text}"
+        verb = "take" if question.also else "takes"
+        return f"{targets}{also} {verb} {files_text}, more than {limit_text}"
     return (
         f"no configuration that meets {targets} is within {budget_text} or within {limit_text} "
         f"files per hour: the nearest one takes {bill_text}, and {num_files:,.0f} files per hour"
