@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from headway.api.results import as_text
 from headway.digits import rounded_down, rounded_up
 from headway.domain import (
     Arrivals,
@@ -334,6 +335,7 @@ def test_a_budget_that_is_too_small_is_named_with_what_it_buys() -> None:
     (by_budget,) = [one for one in answer.nearest if one.gives_way == "budget"]
     assert by_budget.numbers["nodes"] == need.nodes
     assert by_budget.text.endswith(" EUR per hour")
+    assert "budget of 0.3 EUR per hour" in as_text(answer)
 
 
 @given(value=st.floats(1e-6, 1e9))
