@@ -27,10 +27,8 @@ def query_work(
     runs alone. In local mode, the driver takes one of these cores while it works. ``cores`` are
     those of all executors. The state is that of the rate: theory.md (E36).
     """
-    rows, held_rows = (
-        max(rate_per_s * query.trigger_s, _LEAST_ROWS),
-        profile.held_rows_at(rate_per_s),
-    )
+    rows = max(rate_per_s * query.trigger_s, _LEAST_ROWS)
+    held_rows = profile.held_rows_at(rate_per_s)
     empty_core_s, full_core_s = (_core_s(profile, held_rows, num_rows) for num_rows in (0.0, rows))
     spans = level_spans(profile.stages, cores, profile.baseline.shuffle_partitions, held_rows)
     makespan_s = sum(float(level.at(rows)) for level in spans)
