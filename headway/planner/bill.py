@@ -31,6 +31,8 @@ _LEAST_AMOUNT = 1e-12
 def bill_per_hour(settings: Candidates, *, most_often: bool = False) -> Array:
     """Cost of the nodes and of the write requests of settings, as far as prices are known.
 
+    With ``most_often``, batches have no rows, so that they are as short as they can be.
+
     **(F4)** The bill of an hour: nodes times their price, `3600 (1+e)/T` batches times the write
     requests of their files (F2), (F3) times the price of one, with `e` the batches without rows for
     each batch with rows, as recorded, and the space of the checkpoint (F5). A file that is renamed
@@ -41,7 +43,7 @@ def bill_per_hour(settings: Candidates, *, most_often: bool = False) -> Array:
     More nodes are tried as long as they alone cost less than the lowest bill so far. A limit of
     files rules out settings that write more in an hour. Rows of a frontier, whose rates differ,
     have settings that keep this limit and the budget even if each batch starts right after one
-    without rows, as with ``most_often``.
+    without rows.
     """
     question = settings.question
     nodes_per_hour = settings.nodes * (question.space.cost_per_hour(1) or 0.0)
