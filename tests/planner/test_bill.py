@@ -14,7 +14,14 @@ import headway
 from headway.api.results import as_text
 from headway.cli.main import run
 from headway.digits import format_money
-from headway.domain import FindingCode, JobProfile, NodeType, Target
+from headway.domain import (
+    DefaultParallelism,
+    FindingCode,
+    JobProfile,
+    NodeType,
+    SourceTasks,
+    Target,
+)
 from headway.domain.writes import CheckpointStore
 from headway.errors import InputError
 from headway.formats.from_json import parse_plan
@@ -225,6 +232,18 @@ def test_beyond_the_budget_the_nearest_plan_has_the_lowest_bill(objective: str) 
         f"and write requests, more than the budget of {0.9 * lowest.cost:.3g} USD"
     )
     assert "within the given limits" in as_text(plan).splitlines()[0]
+
+
+def test_more_nodes_than_a_budget_pays_for_may_have_a_lower_bill() -> None:
+    per_core = SourceTasks(parallelism=DefaultParallelism())
+    source, *others = a_profile().stages
+    job = replace(a_profile(), stages=(replace(source, source_tasks=per_core), *others))
+    asked: dict[str, Any] = {"rate": 2e5, "checkpoint_store": "s3"}
+    lowest = planned(job, **asked, objective="cost")
+    assert lowest.nodes == 2
+    (reason,) = planned(job, **asked, budget=0.3).binding
+    assert reason.startswith("the lowest bill of up to 1 node that meets p99 <= 3.00 s is")
+    assert reason.endswith(f"; that of 2 nodes is {lowest.cost:.3g} USD")
 
 
 def test_beyond_the_limit_of_files_the_nearest_plan_has_the_fewest() -> None:

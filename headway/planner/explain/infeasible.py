@@ -20,8 +20,9 @@ from headway.planner.bill import (
     within_limits,
 )
 from headway.planner.candidates import Candidates, all_candidates
+from headway.planner.choice import chosen_setting
 from headway.planner.explain.reasons import broken_promise, saturation_text
-from headway.planner.fewest import first_to_meet
+from headway.planner.fewest import fewest_nodes, first_to_meet
 from headway.planner.noise_free import lowest_latency, noise_free_latency_s
 from headway.planner.promised import PromisedLatency
 from headway.planner.question import NO_LIMIT_S, Question
@@ -182,7 +183,15 @@ def _beyond_limits_text(nearest: Candidates) -> str | None:
     targets = targets_text(question.promises)
     if num_files <= most_files:
         also = "" if math.isinf(most_files) else f" with no more files than {limit_text}"
-        return f"the lowest bill that meets {targets}{also} is {bill_text}, more than {budget_text}"
+        up_to = more = ""
+        if (cheaper := _cheaper_beyond(question, bill)) is not None:
+            lower_bill = format_money(float(bill_per_hour(cheaper)[0]), currency=currency)
+            up_to = f" of up to {counted(question.space.max_nodes, 'node')}"
+            more = f"; that of {counted(int(cheaper.nodes[0]), 'node')} is {lower_bill}"
+        return (
+            f"the lowest bill{up_to} that meets {targets}{also} is {bill_text}, more than "
+            f"{budget_text}{more}"
+        )
     if bill <= most_bill:
         also = "" if math.isinf(most_bill) else f" within {budget_text}"
         verb = "take" if question.also else "takes"
@@ -191,6 +200,25 @@ def _beyond_limits_text(nearest: Candidates) -> str | None:
         f"no configuration that meets {targets} is within {budget_text} or within {limit_text} "
         f"files per hour: the nearest one takes {bill_text}, and {num_files:,.0f} files per hour"
     )
+
+
+def _cheaper_beyond(question: Question, bill: float) -> Candidates | None:
+    """A setting on more nodes than may be bought that has a lower bill: they save requests."""
+    space = question.space
+    max_nodes = math.floor(bill / (space.cost_per_hour(1) or math.inf))
+    if max_nodes <= space.max_nodes:
+        return None
+    beyond = replace(
+        question,
+        objective="cost",
+        most_bill_per_hour=bill,
+        space=replace(space, min_nodes=space.max_nodes + 1, max_nodes=max_nodes),
+    )
+    fewest = fewest_nodes(beyond).nodes
+    if fewest is None:
+        return None
+    setting = chosen_setting(all_candidates(beyond, (fewest,)))
+    return setting if bill_per_hour(setting)[0] < bill else None
 
 
 def _empty_batch_text(question: Question) -> str:
