@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from headway.domain import JobProfile, ScheduledQuery
 from headway.domain.plan_parts import PlannedDriver
@@ -101,7 +102,8 @@ def shared_driver(
         rows = work.rate_per_s * trigger_s
         driver_works.append(
             driver_work(
-                profile,
+                # The state of which tasks in this JVM go through follows the rate, too.
+                replace(profile, arrivals=replace(profile.arrivals, rate_per_s=work.rate_per_s)),
                 (cores, profile.baseline.shuffle_partitions),
                 batch_rows=rows,
                 interval_s=max(trigger_s, work.duration_s(rows, cores)),
