@@ -288,7 +288,7 @@ def of_class(noun: Any, expected: str, *, is_path: bool = False) -> ReadBy:
 
 
 def paths_of(expected: str) -> ReadBy:
-    """One path or several, as a list; none at all is refused.
+    """One path or several, as a list; an InputError if there is none, or one is no path.
 
     >>> paths_of("a spec file, or a list of them").read("orders.yaml", "specs")
     ['orders.yaml']

@@ -12,7 +12,13 @@ from typing import TypeAlias, TypeVar
 from headway.domain.checks import require_seconds
 from headway.errors import InputError
 from headway.lazy_classes import dataclass
-from headway.units import exact_duration, exact_rate, parse_duration_s, parse_rate_per_s
+from headway.units import (
+    exact_duration,
+    exact_rate,
+    listed,
+    parse_duration_s,
+    parse_rate_per_s,
+)
 
 Part = TypeVar("Part")
 _GRAMMAR = "e.g. 'p99 <= 3s', 'mean < 1s', 'batch p99 <= 2s'"
@@ -302,7 +308,7 @@ def targets_text(promises: Iterable[AnyPromise]) -> str:
     >>> targets_text([parse_promise("p99 <= 3s"), parse_promise("catch_up <= 15m after 30m")])
     'p99 <= 3.00 s and catch_up <= 15 min after 30 min'
     """
-    return " and ".join(map(str, promises))
+    return listed(list(map(str, promises)))
 
 
 def parse_promise(text: str) -> AnyPromise:

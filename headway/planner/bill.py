@@ -31,6 +31,8 @@ _LEAST_AMOUNT = 1e-12
 def bill_per_hour(settings: Candidates, *, most_often: bool = False) -> Array:
     """Cost of the nodes and of the write requests of settings, as far as prices are known.
 
+    With ``most_often``, batches have no rows, so that they are as short as they can be.
+
     **(F4)** The bill of an hour: nodes times their price, `3600 (1+e)/T` batches times the write
     requests of their files (F2), (F3) times the price of one, with `e` the batches without rows for
     each batch with rows, as recorded, and the space of the checkpoint (F5). A file that is renamed
@@ -41,7 +43,7 @@ def bill_per_hour(settings: Candidates, *, most_often: bool = False) -> Array:
     More nodes are tried as long as they alone cost less than the lowest bill so far. A limit of
     files rules out settings that write more in an hour. Rows of a frontier, whose rates differ,
     have settings that keep this limit and the budget even if each batch starts right after one
-    without rows, as with ``most_often``.
+    without rows.
     """
     question = settings.question
     nodes_per_hour = settings.nodes * (question.space.cost_per_hour(1) or 0.0)
@@ -57,18 +59,16 @@ def bill_per_hour(settings: Candidates, *, most_often: bool = False) -> Array:
     return np.asarray(bills_per_hour)
 
 
-def within_limits(settings: Candidates, bills_per_hour: Array | None = None) -> BoolArray:
+def within_limits(settings: Candidates, *, most_often: bool = False) -> BoolArray:
     """Which settings have a bill within the budget, and files within their limit, if any.
 
-    ``bills_per_hour`` are their bills, if these are known already.
+    With ``most_often``, even with batches that follow at once (F4).
     """
-    excess = excess_of_limits(settings, bills_per_hour)
+    excess = excess_of_limits(settings, most_often=most_often)
     return np.asarray(np.all(excess <= _ROUNDED_EXCESS, axis=0))
 
 
-def excess_of_limits(
-    settings: Candidates, bills_per_hour: Array | None = None, *, most_often: bool = False
-) -> Array:
+def excess_of_limits(settings: Candidates, *, most_often: bool = False) -> Array:
     """Distance of settings from the budget and from the limit of files, a row for each limit.
 
     It is the logarithm of the bill over the budget, and of the files over their limit; without a
@@ -78,9 +78,7 @@ def excess_of_limits(
     question = settings.question
     rows: list[Array] = []
     if math.isfinite(question.most_bill_per_hour):
-        bills = bills_per_hour
-        if bills is None:
-            bills = bill_per_hour(settings, most_often=most_often)
+        bills = bill_per_hour(settings, most_often=most_often)
         rows.append(_log_ratio(bills, question.most_bill_per_hour))
     if math.isfinite(question.most_files_per_hour):
         files = files_per_hour(settings, most_often=most_often)
@@ -91,13 +89,6 @@ def excess_of_limits(
 def _log_ratio(values: Array, most: float) -> Array:
     log_most = math.log(max(most, _LEAST_AMOUNT))
     return np.asarray(np.log(np.maximum(values, _LEAST_AMOUNT)) - log_most)
-
-
-def within_limits_at_any_rate(settings: Candidates) -> BoolArray:
-    """Which settings keep budget and limit of files even with batches that follow at once: (F4)."""
-    return np.asarray(
-        np.all(excess_of_limits(settings, most_often=True) <= _ROUNDED_EXCESS, axis=0)
-    )
 
 
 def files_per_hour(settings: Candidates, *, most_often: bool = False) -> Array:

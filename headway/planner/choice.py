@@ -119,9 +119,8 @@ def cheapest(offer: Offer, fewest: int) -> Buy:
         if nodes_per_hour is None or nodes_per_hour >= best_per_hour:
             break
         setting = chosen_setting(all_candidates(question, (nodes,)))
-        bill = bill_per_hour(setting)
-        cost_per_hour = float(bill[0])
-        is_good = cost_per_hour < best_per_hour and within_limits(setting, bill)[0]
+        cost_per_hour = float(bill_per_hour(setting)[0])
+        is_good = cost_per_hour < best_per_hour and within_limits(setting)[0]
         if is_good and setting.meets(question.rate_per_s)[0]:
             best = Buy(offer=offer, nodes=nodes, sought=setting)
             best_per_hour = cost_per_hour

@@ -16,7 +16,7 @@ from headway.models.arrays import Array
 from headway.models.job.calibration import is_calibrated
 from headway.models.job.capacity import sustainable_rate_per_s
 from headway.models.job.setting import duration_model, settled_batch_rows
-from headway.planner.bill import within_limits_at_any_rate
+from headway.planner.bill import within_limits
 from headway.planner.borne_out import (
     below_bursts_per_s,
     borne_out_per_s,
@@ -61,7 +61,7 @@ def frontier_of(
     The candidates may have more numbers of nodes than are shown. Below ``fewest_nodes``, no row
     shows the requested rate, which no setting there was found to sustain.
     """
-    candidates = candidates.take(within_limits_at_any_rate(candidates))
+    candidates = candidates.take(within_limits(candidates, most_often=True))
     by_moments = best_of_each_node_count(candidates) if len(candidates) else {}
     requested_per_s = candidates.question.rate_per_s
     best: tuple[int, float] | None = None

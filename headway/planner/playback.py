@@ -41,11 +41,10 @@ _MOST_BATCHES = 4_000_000
 _SAME_LENGTH_RATIO = 1.0 + 1e-9
 _MILLION_ROWS = 1e6
 #: Growth of batches that a simulation does not continue.
-_GROWTH_LEFT_OUT = frozenset(
-    (
-        *(FindingCode.BATCHES_GROW, FindingCode.GROWTH_ENDS_PROMISE),
-        FindingCode.SLOW_GROWTH_ENDS_PROMISE,
-    )
+_GROWTH_LEFT_OUT = (
+    FindingCode.BATCHES_GROW,
+    FindingCode.GROWTH_ENDS_PROMISE,
+    FindingCode.SLOW_GROWTH_ENDS_PROMISE,
 )
 
 

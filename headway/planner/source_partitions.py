@@ -34,7 +34,7 @@ def with_stated_partitions(
         query_options={**plan.query_options, **options},
         settings=(*plan.settings, *settings),
         changes=(*plan.changes, *_changes(profile, source_partitions)),
-        findings=(*_findings(profile, source_partitions, options), *plan.findings),
+        findings=(*_findings(profile, source_partitions), *plan.findings),
     )
 
 
@@ -54,9 +54,7 @@ def _reader_option(profile: JobProfile, source_partitions: int) -> dict[str, str
     return {MIN_PARTITIONS_KEY: str(source_partitions)} if _has_kafka(profile) and is_needed else {}
 
 
-def _findings(
-    profile: JobProfile, source_partitions: int, options: dict[str, str]
-) -> Iterator[Finding]:
+def _findings(profile: JobProfile, source_partitions: int) -> Iterator[Finding]:
     """What has to be done at the source itself, where no option of its reader does it."""
     numbers = {"source_partitions": source_partitions}
     topic_partitions = _topic_partitions(profile)
@@ -64,7 +62,7 @@ def _findings(
         if source_partitions < topic_partitions:
             numbers["topic_partitions"] = topic_partitions
             yield Finding(code=FindingCode.TOPIC_HAS_MORE_PARTITIONS, numbers=numbers)
-    elif not options and _profiled_tasks(profile) != {source_partitions}:
+    elif _profiled_tasks(profile) != {source_partitions}:
         yield Finding(code=FindingCode.SOURCE_TO_REPARTITION, numbers=numbers)
 
 

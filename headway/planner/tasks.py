@@ -26,18 +26,18 @@ def most_launches_per_s(profile: JobProfile) -> float:
     profiled runs launched more, that is the limit.
     """
     profiled_per_s = (
-        float(_profiled_launches_per_s(profile, setting))
+        _profiled_launches_per_s(profile, setting)
         for setting in profile.settings
         if setting.batch_duration_mean_s > 0.0
     )
     return max(LAUNCHES_PER_S.value, 0.0, *profiled_per_s)
 
 
-def _profiled_launches_per_s(profile: JobProfile, setting: ObservedSetting) -> Array:
+def _profiled_launches_per_s(profile: JobProfile, setting: ObservedSetting) -> float:
     num_slots, partitions = setting.configuration.size
     interval_s = max(setting.configuration.trigger_s, setting.batch_duration_mean_s)
     batch_rows = setting.rate_per_s * interval_s
-    return launches_per_s(profile, num_slots, partitions, batch_rows, interval_s)
+    return float(launches_per_s(profile, num_slots, partitions, batch_rows, interval_s))
 
 
 def launches_per_s(

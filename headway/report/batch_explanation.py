@@ -6,13 +6,13 @@ from collections.abc import Iterator
 from itertools import chain
 
 from headway.assumptions.predictions import SPREAD_PER_DOUBLING_RATIO
-from headway.digits import format_money
 from headway.domain import BatchAnswer
 from headway.report.assumptions import assumption_lines
 from headway.report.columns import paragraphs
 from headway.report.deadline import (
     backlog_facts,
     configuration_text,
+    cost_facts,
     deadline_headline,
     is_partial,
     run_time_sections,
@@ -68,10 +68,8 @@ def _answer(plan: BatchAnswer) -> list[str]:
         f"Planned run time: up to {planned} of {limit}; {expected} expected{certain}.",
         f"Configuration: {configuration_text(plan)}.",
         *(f"Backlog: {text}." for _, text in backlog_facts(plan)),
+        *(f"Nodes: {text}." for _, text in cost_facts(plan)),
     ]
-    if plan.node_type is not None:
-        cost = "" if plan.cost is None else f", {format_money(plan.cost)} per run"
-        texts.append(f"Nodes: {counted(plan.nodes, 'node')} of {plan.node_type.name}{cost}.")
     return paragraphs(*texts)
 
 

@@ -42,7 +42,7 @@ def deadline_sheet(plan: BatchAnswer) -> Sheet:
             *backlog_facts(plan),
             ("run time", f"{expected} expected, up to {planned} {sure}"),
             ("physical floor", duration_against(plan.floor_s, plan.deadline.limit_s)),
-            *_cost_facts(plan),
+            *cost_facts(plan),
         ),
         sections=(
             Section(title="binding constraints", texts=plan.binding),
@@ -79,7 +79,7 @@ def _brief_facts(plan: BatchAnswer) -> Iterator[tuple[str, str]]:
         yield "shortest run", f"{expected} expected, up to {planned}, with {nodes}"
         yield "nearest target", f"{nearest} with {nodes}, {configuration_text(plan)}"
     yield from backlog_facts(plan)
-    yield from _cost_facts(plan)
+    yield from cost_facts(plan)
     if plan.feasible:
         yield "binding constraint", plan.binding[-1]
 
@@ -146,7 +146,7 @@ def configuration_text(plan: BatchAnswer) -> str:
     return executors_text(plan.executors, plan.cores_per_executor, plan.task_cpus)
 
 
-def _cost_facts(plan: BatchAnswer) -> Iterator[tuple[str, str]]:
+def cost_facts(plan: BatchAnswer) -> Iterator[tuple[str, str]]:
     """The nodes of a plan, if a type was given, and what they cost."""
     if plan.node_type is not None:
         cost = ""

@@ -87,23 +87,26 @@ def needs_rows(plan: StreamAnswer) -> list[tuple[str, ...]]:
         return []
     max_nodes = plan.frontier[-1].nodes if plan.frontier else plan.nodes
     most_nodes = _of_type(max_nodes, None if plan.node_type is None else plan.node_type.name)
-    rows: list[tuple[str, ...]] = [(need.promise, "alone", _need_text(need)) for need in needs]
+    currency = "" if plan.node_type is None else plan.node_type.currency
+    rows: list[tuple[str, ...]] = [
+        (need.promise, "alone", _need_text(need, currency)) for need in needs
+    ]
     if len(rows) > 1:
         rows.append(("all targets", "together", f"not with up to {most_nodes}"))
     if plan.budget_per_hour is not None:
-        budget = f"budget of {format_money(plan.budget_per_hour)} per hour"
+        budget = f"budget of {format_money(plan.budget_per_hour, currency=currency)} per hour"
         rows.append((budget, "buys", most_nodes))
     return rows
 
 
-def _need_text(need: PromiseNeed) -> str:
+def _need_text(need: PromiseNeed, currency: str) -> str:
     if need.nodes is None:
         max_nodes = counted(need.most_nodes, "node")
         tried = "" if need.proved else "the numbers tried, "
         return f"not with {tried}up to {max_nodes}"
     text = _of_type(need.nodes, need.node_type)
     if need.cost_per_hour is not None:
-        text += f", {format_money(need.cost_per_hour)} per hour"
+        text += f", {format_money(need.cost_per_hour, currency=currency)} per hour"
     if need.reached_s is not None:
         text += f", up to {format_duration(need.reached_s)}"
     return text if need.within else f"{text}, more than allowed"

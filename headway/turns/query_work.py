@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from headway.domain import JobProfile, ScheduledQuery
 from headway.domain.plan_parts import PlannedDriver
@@ -27,10 +28,8 @@ def query_work(
     runs alone. In local mode, the driver takes one of these cores while it works. ``cores`` are
     those of all executors. The state is that of the rate: theory.md (E36).
     """
-    rows, held_rows = (
-        max(rate_per_s * query.trigger_s, _LEAST_ROWS),
-        profile.held_rows_at(rate_per_s),
-    )
+    rows = max(rate_per_s * query.trigger_s, _LEAST_ROWS)
+    held_rows = profile.held_rows_at(rate_per_s)
     empty_core_s, full_core_s = (_core_s(profile, held_rows, num_rows) for num_rows in (0.0, rows))
     spans = level_spans(profile.stages, cores, profile.baseline.shuffle_partitions, held_rows)
     makespan_s = sum(float(level.at(rows)) for level in spans)
@@ -103,7 +102,8 @@ def shared_driver(
         rows = work.rate_per_s * trigger_s
         driver_works.append(
             driver_work(
-                profile,
+                # The state of which tasks in this JVM go through follows the rate, too.
+                replace(profile, arrivals=replace(profile.arrivals, rate_per_s=work.rate_per_s)),
                 (cores, profile.baseline.shuffle_partitions),
                 batch_rows=rows,
                 interval_s=max(trigger_s, work.duration_s(rows, cores)),

@@ -12,6 +12,7 @@ from headway.units import (
     S_PER_HOUR,
     counted,
     format_duration,
+    listed,
     spark_memory_text,
 )
 from headway.words.sentences import rows_text
@@ -185,7 +186,7 @@ def _log_incomplete(finding: Finding) -> str:
     if numbers["missing_tasks"]:
         expected = counted(round(numbers["expected_tasks"]), "task")
         missing.append(f"{numbers['missing_tasks']:,.0f} of {expected}")
-    lacks = f" lacks {' and '.join(missing)}" if missing else " has gaps"
+    lacks = f" lacks {listed(missing)}" if missing else " has gaps"
     return (
         f"the log{lacks}: the plan covers the recorded work only and is not calibrated, and the "
         "whole job may take longer; profile a finished run"

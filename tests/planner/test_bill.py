@@ -14,7 +14,14 @@ import headway
 from headway.api.results import as_text
 from headway.cli.main import run
 from headway.digits import format_money
-from headway.domain import FindingCode, JobProfile, NodeType, Target
+from headway.domain import (
+    DefaultParallelism,
+    FindingCode,
+    JobProfile,
+    NodeType,
+    SourceTasks,
+    Target,
+)
 from headway.domain.writes import CheckpointStore
 from headway.errors import InputError
 from headway.formats.from_json import parse_plan
@@ -227,6 +234,18 @@ def test_beyond_the_budget_the_nearest_plan_has_the_lowest_bill(objective: str) 
     assert "within the given limits" in as_text(plan).splitlines()[0]
 
 
+def test_more_nodes_than_a_budget_pays_for_may_have_a_lower_bill() -> None:
+    per_core = SourceTasks(parallelism=DefaultParallelism())
+    source, *others = a_profile().stages
+    job = replace(a_profile(), stages=(replace(source, source_tasks=per_core), *others))
+    asked: dict[str, Any] = {"rate": 2e5, "checkpoint_store": "s3"}
+    lowest = planned(job, **asked, objective="cost")
+    assert lowest.nodes == 2
+    (reason,) = planned(job, **asked, budget=0.3).binding
+    assert reason.startswith("the lowest bill of up to 1 node that meets p99 <= 3.00 s is")
+    assert reason.endswith(f"; that of 2 nodes is {lowest.cost:.3g} USD")
+
+
 def test_beyond_the_limit_of_files_the_nearest_plan_has_the_fewest() -> None:
     asked: dict[str, Any] = {"partitions": 8, "checkpoint_store": "s3"}
     fewest = planned(**asked, objective="cost")
@@ -234,6 +253,8 @@ def test_beyond_the_limit_of_files_the_nearest_plan_has_the_fewest() -> None:
     too_few = f"files <= {0.9 * num_files:.0f}/h"
     plan = planned(**asked, limit=too_few)
     assert plan.configuration == fewest.configuration
+    of_two = planned(**asked, limit=too_few, target=["p99 <= 3s", "p50 <= 3s"]).binding[0]
+    assert of_two.startswith("p99 <= 3.00 s and p50 <= 3.00 s take ")
     assert plan.binding[0].startswith(f"p99 <= 3.00 s takes {num_files:,.0f} files per hour")
     # With a budget, too, each is exceeded alone, or both are.
     enough = f"files <= {1.1 * num_files:.0f}/h"
@@ -306,9 +327,13 @@ def test_a_plan_is_read_back_with_its_writes() -> None:
     assert parse_plan(json.dumps(earlier), name="plan.json").writes is None
 
 
-def test_a_difference_shows_requests_and_files() -> None:
-    before = planned(trigger="1s", partitions=8, checkpoint_store="s3")
-    after = planned(trigger="2s", partitions=8, checkpoint_store="s3")
+@pytest.mark.parametrize(("node_types", "currency"), [((NODE,), ""), ((), "USD")])
+def test_a_difference_shows_requests_and_files(node_types: tuple[str, ...], currency: str) -> None:
+    """Where the nodes have no price, all money is that of the store."""
+    before, after = (
+        planned(trigger=trigger, partitions=8, checkpoint_store="s3", node_types=node_types)
+        for trigger in ("1s", "2s")
+    )
     difference = headway.diff(before, after)
     requests = difference.figure("checkpoint store")
     files = difference.figure("files")
@@ -316,6 +341,7 @@ def test_a_difference_shows_requests_and_files() -> None:
     assert files is not None
     assert requests.change_ratio == pytest.approx(-0.5, abs=0.01)
     assert files.before == pytest.approx(3600 * FILES_PER_S)
+    assert difference.currency == currency
     assert "checkpoint store" in as_text(difference)
 
 

@@ -12,6 +12,7 @@ from headway.domain import (
     Arrivals,
     DefaultParallelism,
     NodeType,
+    RecordSplits,
     SourceTasks,
     StreamAnswer,
     Target,
@@ -63,6 +64,22 @@ def test_a_source_with_a_task_per_core_launches_as_many() -> None:
         slots - source.num_source_tasks
     )
     assert (launch_ratio(job, *setting) > 1.0).tolist() == [False, True]
+
+
+def test_a_longer_trigger_is_advised_only_where_it_saves_launches() -> None:
+    """A task for every 1000 rows is launched as often at any trigger interval."""
+    source, *others = a_profile().stages
+    records = RecordSplits(topic_partitions=4, max_records=1000)
+    by_rows = replace(source, source_tasks=SourceTasks(records=records))
+    cases = (
+        (replace(source, num_source_tasks=2000), 5000.0, "p99 <= 2s", True),
+        (by_rows, 3e6, "p99 <= 30s", False),
+    )
+    for stage, rate, target, saves in cases:
+        job = replace(a_profile(), stages=(stage, *others))
+        plan = headway.plan(job, rate=rate, target=target, trigger=1.0, cores=8, max_nodes=40)
+        (text,) = [advice.text for advice in plan.advice if "driver launches" in advice.text]
+        assert ("a trigger interval of" in text) is saves
 
 
 def test_tasks_of_several_cores_leave_fewer_slots() -> None:

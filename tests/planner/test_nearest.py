@@ -11,8 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from headway.api.results import as_text
 from headway.digits import rounded_down, rounded_up
 from headway.domain import (
+    Arrivals,
     InfeasiblePlan,
     NearestTarget,
     NodeType,
@@ -268,6 +270,17 @@ def test_the_promise_that_fails_is_named_with_what_each_alone_takes() -> None:
     assert nodes is None or nodes > ONE_NODE.max_nodes
 
 
+def test_reasons_name_several_targets_in_one_sentence() -> None:
+    further = [a_promise("p50 <= 20ms"), a_promise("mean <= 2s")]
+    arrivals, target = a_profile().arrivals, Target.parse("p99 <= 2s")
+    answer = plan(a_profile(), arrivals, target, ONE_NODE, further_targets=further)
+    all_targets = "p99 <= 2.00 s, p50 <= 20 ms and mean <= 2.00 s"
+    assert f"meets all of {all_targets}" in answer.binding[0]
+    faster = Arrivals(rate_per_s=1e8)
+    answer = plan(a_profile(), faster, target, ONE_NODE, further_targets=further[1:])
+    assert "p99 <= 2.00 s and mean <= 2.00 s are met up to" in answer.binding[-1]
+
+
 @pytest.mark.parametrize(
     "also",
     [
@@ -304,7 +317,7 @@ def test_what_every_kind_of_promise_takes_alone_is_that_of_enumeration(
 def test_a_budget_that_is_too_small_is_named_with_what_it_buys() -> None:
     question = source_bound()
     wide = replace(question, profile=with_source_partitions(question.profile, 64))
-    small = NodeType(name="small", cores=1, memory_bytes=None, price_per_hour=0.2)
+    small = NodeType(name="small", cores=1, memory_bytes=None, price_per_hour=0.2, currency="EUR")
     answer = plan(
         wide.profile,
         wide.profile.arrivals,
@@ -321,6 +334,8 @@ def test_a_budget_that_is_too_small_is_named_with_what_it_buys() -> None:
     assert need.cost_per_hour == pytest.approx(0.2 * need.nodes)
     (by_budget,) = [one for one in answer.nearest if one.gives_way == "budget"]
     assert by_budget.numbers["nodes"] == need.nodes
+    assert by_budget.text.endswith(" EUR per hour")
+    assert "budget of 0.3 EUR per hour" in as_text(answer)
 
 
 @given(value=st.floats(1e-6, 1e9))

@@ -128,6 +128,10 @@ LACKING: dict[str, tuple[Callable[[], ApplicationProfile], str]] = {
     "end": (lambda: lacking(has_end=False), "the log lacks its end:"),
     "start": (lambda: lacking(has_start=False), "the log lacks its start:"),
     "both": (lambda: lacking(has_start=False, has_end=False), "lacks its start and its end:"),
+    "all": (
+        lambda: lacking(has_start=False, has_end=False, tasks=Share(seen=300, expected=400)),
+        "the log lacks its start, its end and 100 of 400 tasks:",
+    ),
     "compacted": (lambda: lacking(compacted=True), "the log lacks its start:"),
     "parts": (lambda: lacking(missing_parts=1), "the log has gaps:"),
     "tasks": (lambda: lacking(tasks=Share(seen=300, expected=400)), "lacks 100 of 400 tasks:"),

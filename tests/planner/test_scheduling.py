@@ -10,6 +10,7 @@ import pytest
 
 from headway.api.choosing import choose_beside
 from headway.domain import (
+    Arrivals,
     Policy,
     ScheduledQuery,
     StateProfile,
@@ -21,7 +22,7 @@ from headway.models.job.duration import DurationModel, level_spans
 from headway.models.simulation.gate import QueryWork, simulate_gate
 from headway.report.schedule import schedule_sheet
 from headway.report.sheet_text import sheet_text
-from headway.turns.query_work import query_work
+from headway.turns.query_work import query_work, shared_driver
 from headway.turns.scheduling import are_aligned, choose, spread_out, verdict
 from headway.turns.simulated_time import load_ratio, simulated_times
 from tests.factories import a_profile
@@ -196,8 +197,13 @@ def test_the_work_of_a_query_is_with_the_state_of_its_rate() -> None:
     stages = (scan, replace(aggregate, task_per_state_row_s=1e-6))
     profile = a_profile(state=state, stages=stages)
     query = ScheduledQuery(name="q", trigger_s=1.0)
-    once, twice = (query_work(profile, query, rate, 8).fixed_core_s for rate in (5000.0, 10_000.0))
-    assert twice - once == pytest.approx(0.1)
+    once, twice = (query_work(profile, query, rate, 8) for rate in (5000.0, 10_000.0))
+    assert twice.fixed_core_s - once.fixed_core_s == pytest.approx(0.1)
+    # In local mode, the driver's process goes through the same state.
+    local = replace(profile, applications=(replace(profile.application, id="local-1"),))
+    at_rate = replace(local, arrivals=Arrivals(rate_per_s=10_000.0))
+    drivers = [shared_driver([job], [twice], 8, None) for job in (local, at_rate)]
+    assert drivers[0] == drivers[1]
 
 
 def test_the_choice_in_a_process_of_its_own_is_the_same_wherever_it_starts(

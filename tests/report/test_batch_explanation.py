@@ -62,6 +62,13 @@ def test_every_plan_can_be_explained_within_a_terminal_and_from_its_file(
     assert price.sub("", from_file) == price.sub("", text)
 
 
+def test_the_cost_of_a_run_has_its_currency() -> None:
+    plan = planned("cheapest")
+    assert plan.node_type is not None
+    assert f" {plan.node_type.currency} per run." in explained(plan)
+    assert plan.node_type.currency == "USD"
+
+
 @pytest.mark.parametrize("name", PLANS)
 def test_the_run_time_is_the_sum_of_its_parts(name: str) -> None:
     plan = planned(name)

@@ -154,13 +154,16 @@ def plan_difference(
 
 def sized(plan: AnyAnswer) -> Sized:
     """The question of a plan, and its size; runs of batch jobs have no cost per hour."""
+    currency = "" if plan.node_type is None else plan.node_type.currency
+    if plan.cost is None and not plan.ends and plan.writes is not None:
+        currency = plan.writes.currency
     return Sized(
         rate_per_s=plan.rate_per_s,
         promises=plan.promises,
         nodes=plan.nodes,
         cost_per_hour=None if plan.ends else plan.cost_per_hour,
         store_cost_per_hour=None if plan.ends else _store_cost(plan),
-        currency="" if plan.node_type is None else plan.node_type.currency,
+        currency=currency,
     )
 
 

@@ -20,8 +20,9 @@ from headway.planner.bill import (
     within_limits,
 )
 from headway.planner.candidates import Candidates, all_candidates
+from headway.planner.choice import chosen_setting
 from headway.planner.explain.reasons import broken_promise, saturation_text
-from headway.planner.fewest import first_to_meet
+from headway.planner.fewest import fewest_nodes, first_to_meet
 from headway.planner.noise_free import lowest_latency, noise_free_latency_s
 from headway.planner.promised import PromisedLatency
 from headway.planner.question import NO_LIMIT_S, Question
@@ -89,7 +90,7 @@ def why_infeasible(
 ) -> Iterator[str]:
     """The reason: the lowest latency within reach, the floor below it, and the rate."""
     target, nodes = question.target, question.space.max_nodes
-    rate = format_rate(question.rate_per_s)
+    targets, rate = targets_text(question.promises), format_rate(question.rate_per_s)
     physical_s = physical_floor_s(question)
     slots, partitions = question.space.num_slots(nodes), question.space.shuffle_partitions or 1
     no_room = why_no_room(question.profile, slots, partitions)
@@ -103,11 +104,8 @@ def why_infeasible(
         yield beyond
         return
     elif floor_s <= target.limit_s:
-        together = "both" if len(question.promises) == 2 else "all of"
-        yield (
-            f"no configuration of up to {counted(nodes, 'node')} meets {together} "
-            f"{targets_text(question.promises)}"
-        )
+        together = ("", "both ", "all of ")[min(len(question.also), 2)]
+        yield f"no configuration of up to {counted(nodes, 'node')} meets {together}{targets}"
         broken = broken_promise(nearest)
         if broken is not None:
             yield f"the nearest plan: {broken[0]}"
@@ -127,10 +125,10 @@ def why_infeasible(
             f"than {num_tasks} {'slots' if num_tasks > 1 else 'slot'} do not read it faster"
         )
     yield (
-        f"{targets_text(question.promises)} is met up to "
+        f"{targets} {'are' if question.also else 'is'} met up to "
         f"{format_rate(best.sustainable_rate_per_s)} with up to {counted(best.nodes, 'node')}"
         if best.sustainable_rate_per_s > 0
-        else f"no rate meets {targets_text(question.promises)} with up to {counted(nodes, 'node')}"
+        else f"no rate meets {targets} with up to {counted(nodes, 'node')}"
     )
 
 
@@ -166,11 +164,10 @@ def _miss_of_limits(setting: Candidates) -> tuple[int, float]:
 def _beyond_limits_text(nearest: Candidates) -> str | None:
     """Why the budget or the limit of files prevents a plan; None if something else does."""
     question = nearest.question
-    limits = question.most_bill_per_hour, question.most_files_per_hour
+    most_bill, most_files = question.most_bill_per_hour, question.most_files_per_hour
     if within_limits(nearest)[0] or not nearest.meets(question.rate_per_s)[0]:
         return None
     (bill,), (num_files,) = bill_per_hour(nearest), files_per_hour(nearest)
-    most_bill, most_files = limits
     currency = "" if question.store_price is None else question.store_price.currency
     budget_text = f"the budget of {format_money(most_bill, currency=currency)}"
     bill_text = (
@@ -186,14 +183,42 @@ def _beyond_limits_text(nearest: Candidates) -> str | None:
     targets = targets_text(question.promises)
     if num_files <= most_files:
         also = "" if math.isinf(most_files) else f" with no more files than {limit_text}"
-        return f"the lowest bill that meets {targets}{also} is {bill_text}, more than {budget_text}"
+        up_to = more = ""
+        if (cheaper := _cheaper_beyond(question, bill)) is not None:
+            lower_bill = format_money(float(bill_per_hour(cheaper)[0]), currency=currency)
+            up_to = f" of up to {counted(question.space.max_nodes, 'node')}"
+            more = f"; that of {counted(int(cheaper.nodes[0]), 'node')} is {lower_bill}"
+        return (
+            f"the lowest bill{up_to} that meets {targets}{also} is {bill_text}, more than "
+            f"{budget_text}{more}"
+        )
     if bill <= most_bill:
         also = "" if math.isinf(most_bill) else f" within {budget_text}"
-        return f"{targets}{also} takes {files_text}, more than {limit_text}"
+        verb = "take" if question.also else "takes"
+        return f"{targets}{also} {verb} {files_text}, more than {limit_text}"
     return (
         f"no configuration that meets {targets} is within {budget_text} or within {limit_text} "
         f"files per hour: the nearest one takes {bill_text}, and {num_files:,.0f} files per hour"
     )
+
+
+def _cheaper_beyond(question: Question, bill: float) -> Candidates | None:
+    """A setting on more nodes than may be bought that has a lower bill: they save requests."""
+    space = question.space
+    max_nodes = math.floor(bill / (space.cost_per_hour(1) or math.inf))
+    if max_nodes <= space.max_nodes:
+        return None
+    beyond = replace(
+        question,
+        objective="cost",
+        most_bill_per_hour=bill,
+        space=replace(space, min_nodes=space.max_nodes + 1, max_nodes=max_nodes),
+    )
+    fewest = fewest_nodes(beyond).nodes
+    if fewest is None:
+        return None
+    setting = chosen_setting(all_candidates(beyond, (fewest,)))
+    return setting if bill_per_hour(setting)[0] < bill else None
 
 
 def _empty_batch_text(question: Question) -> str:

@@ -28,7 +28,7 @@ from headway.domain import (
 from headway.domain.target import targets_text
 from headway.planner.bill import within_limits
 from headway.planner.candidates import all_candidates
-from headway.planner.choice import Buy, cheapest, chosen_setting
+from headway.planner.choice import Buy, cheapest
 from headway.planner.enumeration import Fewest, best_of, first_place
 from headway.planner.explain.infeasible import (
     counts_to_look_at,
@@ -176,8 +176,9 @@ class Nearest:
         bought = beyond.fewest(lambda question: question)
         if bought is None:
             return
-        cost = bought.cost
-        price = "" if cost is None else f", {format_money(cost)} per hour"
+        cost, node_type = bought.cost, bought.offer.node_type
+        currency = "" if node_type is None else node_type.currency
+        price = "" if cost is None else f", {format_money(cost, currency=currency)} per hour"
         way = "nodes" if bought.offer.budget_per_hour is None else "budget"
         text = f"{self._asked} at {self._rate} with {bought.in_words}{price}"
         yield _nearest(way, text, bought)
@@ -210,9 +211,7 @@ class Nearest:
         bought = self.fewest(partial(Question.at_trigger, trigger_s=None))
         if bought is None:
             return
-        free = bought.offer.question.at_trigger(None)
-        setting = chosen_setting(all_candidates(free, (bought.nodes,)))
-        trigger_s = float(setting.trigger_s[0])
+        trigger_s = float(bought.setting.trigger_s[0])
         # Near saturation, the same setting may be looked at closer if the trigger is free.
         if trigger_s == self.question.space.trigger_s:
             return

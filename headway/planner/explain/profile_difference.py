@@ -61,9 +61,9 @@ def _why_no_time(predictions: Mapping[str, Prediction]) -> Iterator[str]:
     """Why predictions have no times to quote, by their names."""
     for name, prediction in predictions.items():
         if prediction.batch_duration is None:
-            limit = stable_up_to(prediction.sustainable_rate_per_s)
-            close = "too close to saturation" if prediction.is_close_to_saturation else ""
-            yield f"{name} is {close or 'over capacity'} ({limit})"
+            is_close = prediction.is_close_to_saturation
+            where = "too close to saturation" if is_close else "over capacity"
+            yield f"{name} is {where} ({stable_up_to(prediction.sustainable_rate_per_s)})"
 
 
 def _batch_s(prediction: Prediction) -> float | None:

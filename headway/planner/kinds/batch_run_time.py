@@ -184,9 +184,8 @@ class BatchRunTime:
 
         Declared tasks have no longest one: it is their mean run time with a slot for every task.
         """
-        num_tasks = sum(stage.num_tasks for stage in self.dag.stages)
         if self.profile.declared is not None:
-            return self.mean_s(num_tasks)
+            return self.mean_s(sum(stage.num_tasks for stage in self.dag.stages))
         return self.profile.driver_only_s + self.chain_s / self.core_speed_ratio
 
     def is_calibrated(self, slots: int) -> bool:
