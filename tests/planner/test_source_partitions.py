@@ -124,8 +124,9 @@ def test_a_notebook_shows_what_to_do_at_the_source() -> None:
 def test_a_simulation_names_them() -> None:
     plan = planned(KAFKA, 8)
     trace = RateTrace(times_s=(0.0,), rates_per_s=(5000.0,), end_s=60.0)
-    facts = dict(playback_sheet(simulate_plan(plan, trace, num_runs=1), plan).facts)
-    assert facts["setting"].startswith("8 source partitions, ")
+    sheet = playback_sheet(simulate_plan(plan, trace, num_runs=1), plan)
+    (setting,) = (fact[1] for fact in sheet.facts if fact[0] == "setting")
+    assert setting.startswith("8 source partitions, ")
 
 
 def test_a_saved_plan_has_them() -> None:
