@@ -15,7 +15,7 @@ from typing import Literal, TypeAlias
 from headway.digits import format_money
 from headway.domain import AnyAnswer, AnyPromise
 from headway.domain.target import targets_text
-from headway.units import HOURS_PER_MONTH, counted, format_rate
+from headway.units import HOURS_PER_MONTH, counted, format_rate, listed
 
 #: Figures that are this close are equal, since files have six digits.
 UNCHANGED_RATIO = 1e-4
@@ -72,7 +72,7 @@ class Cause:
             f"the {why} ({before} -> {after})" if before or after else f"the {why}"
             for why, (before, after) in zip(self.whys, self.changes, strict=True)
         ]
-        return f"together, {', '.join(names[:-1])} and {names[-1]} need"
+        return f"together, {listed(names)} need"
 
 
 #: Nodes that the new job needs at a rate for some targets; None if unknown.
