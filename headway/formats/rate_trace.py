@@ -206,9 +206,12 @@ def _moment(text: str, where: str) -> tuple[float, float, bool]:
             "timestamp such as 2026-11-01T13:00:00"
         ) from None
     midnight = stamp.replace(hour=0, minute=0, second=0, microsecond=0)
-    # Without a zone every day has 24 hours.
-    zoned_stamp = stamp if stamp.tzinfo is not None else stamp.replace(tzinfo=UTC)
-    return zoned_stamp.timestamp(), (stamp - midnight).total_seconds(), True
+    return _unix_time_s(stamp), (stamp - midnight).total_seconds(), True
+
+
+def _unix_time_s(stamp: datetime) -> float:
+    """A time of a record; without a zone it is UTC, so that every day has 24 hours."""
+    return (stamp if stamp.tzinfo is not None else stamp.replace(tzinfo=UTC)).timestamp()
 
 
 def _rate_per_s(text: str, where: str) -> float:
@@ -312,8 +315,7 @@ def _progress(objects: Sequence[tuple[str, Any]]) -> list[tuple[float, float]]:
 
 def _started_s(timestamp: Any, where: str) -> float:
     try:
-        stamp = datetime.fromisoformat(timestamp)
-        return (stamp if stamp.tzinfo is not None else stamp.replace(tzinfo=UTC)).timestamp()
+        return _unix_time_s(datetime.fromisoformat(timestamp))
     except (TypeError, ValueError, OverflowError):
         raise InputError(
             f"{where}: timestamp is {shown(str(timestamp))}; expected a time such as "
