@@ -157,7 +157,7 @@ def test_the_gate_says_why_a_plan_is_not_calibrated(
     spec = SPEC.replace("5k/s", rate).replace("cores: 4, memory", "cores: 4, speed: 1.3, memory")
     (folder / "orders.yaml").write_text(spec.replace("cores_per_executor: 4", "max_nodes: 30"))
     report = check(["orders.yaml"])
-    messages = [one.message for one in report.findings if one.rule is Rule.CALIBRATION]
+    messages = [finding.message for finding in report.findings if finding.rule is Rule.CALIBRATION]
     assert report.jobs[0].feasible == (why is not None)
     assert len(messages) == (why is not None)
     assert all(message.removeprefix("orders: ").startswith(why or "") for message in messages)

@@ -86,9 +86,9 @@ def excess_of_limits(settings: Candidates, *, most_often: bool = False) -> Array
     return np.array(rows).reshape(len(rows), len(settings))
 
 
-def _log_ratio(values: Array, most: float) -> Array:
-    log_most = math.log(max(most, _LEAST_AMOUNT))
-    return np.asarray(np.log(np.maximum(values, _LEAST_AMOUNT)) - log_most)
+def _log_ratio(values: Array, limit: float) -> Array:
+    log_limit = math.log(max(limit, _LEAST_AMOUNT))
+    return np.asarray(np.log(np.maximum(values, _LEAST_AMOUNT)) - log_limit)
 
 
 def files_per_hour(settings: Candidates, *, most_often: bool = False) -> Array:

@@ -97,8 +97,8 @@ def new_checkpoint_advice(
     else:
         # A shorter trigger would need no new checkpoint; fewer tasks than slots would stay.
         at_nodes = all_candidates(free, (most_nodes,))
-        is_other = at_nodes.trigger_s == planned.configuration.trigger_s
-        best = at_nodes.take(is_other & fills_slots(at_nodes) & within_limits(at_nodes))
+        is_at_trigger = at_nodes.trigger_s == planned.configuration.trigger_s
+        best = at_nodes.take(is_at_trigger & fills_slots(at_nodes) & within_limits(at_nodes))
         if not len(best):
             return
         setting_index, best_s = lowest_latency(best)

@@ -51,7 +51,7 @@ class Waits(NamedTuple):
         """These and further ones, those of them that have rows."""
         has_rows = others.num_rows > 0.0
         pairs = zip(self, others, strict=True)
-        return Waits(*(np.concatenate([mine, more[has_rows]]) for mine, more in pairs))
+        return Waits(*(np.concatenate([values, added[has_rows]]) for values, added in pairs))
 
     def late_rows(self, target: Target) -> Array:
         """Rows that miss the target; for one on batches, all rows of a batch beyond the limit."""

@@ -131,8 +131,8 @@ def node_type_of(cluster: Cluster) -> NodeType:
     )
     if executors < 1:
         raise InputError(f"an executor with its memory does not fit on a node {node.name}")
-    most = node_type.executors_per_node or executors
-    return replace(node_type, executors_per_node=min(executors, most))
+    allowed_executors = node_type.executors_per_node or executors
+    return replace(node_type, executors_per_node=min(executors, allowed_executors))
 
 
 def reserve_of(platform: str, catalog: NodeCatalog | None = None) -> ReserveEntry | None:

@@ -133,11 +133,13 @@ def _checkpoint_would_do(finding: Finding) -> str:
 
 def _idle_slots(finding: Finding) -> str:
     tasks, slots = round(finding.numbers["source_tasks"]), round(finding.numbers["slots"])
-    idle, them = ("slots are idle", "them") if slots - tasks > 1 else ("slots is idle", "it")
+    idle_text, pronoun = (
+        ("slots are idle", "them") if slots - tasks > 1 else ("slots is idle", "it")
+    )
     return (
         f"{finding.names['stage']} has {counted(tasks, 'task')}, one per source partition or "
-        f"split, so {slots - tasks} of {slots} {idle} in this stage; more source partitions would "
-        f"use {them}"
+        f"split, so {slots - tasks} of {slots} {idle_text} in this stage; more source partitions "
+        f"would use {pronoun}"
     )
 
 

@@ -263,8 +263,8 @@ WAYS: tuple[Way, ...] = (
     ),
     Way(name="simulate ordered operators", arguments=("operators.yaml",)),
     *(
-        Way(name=f"emit {name}", arguments=("plan.json",), options={"--format": name, **more})
-        for name, more in ((name, NEEDED_BY_FORMATS.get(name, {})) for name in ALL_FORMATS)
+        Way(name=f"emit {name}", arguments=("plan.json",), options={"--format": name, **needed})
+        for name, needed in ((name, NEEDED_BY_FORMATS.get(name, {})) for name in ALL_FORMATS)
     ),
     Way(name="emit a patch", arguments=("plan.json",), options={"--patch": "manifest.yaml"}),
     Way(name="emit a bundle", arguments=("plan.json",), options={"--patch": "bundle.yaml"}),

@@ -287,16 +287,16 @@ def test_a_simulation_never_hangs(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert "saturated" in printed(capsys, "predict", str(path))
 
 
-@pytest.mark.parametrize("least", [5, 12, 30, 61])
+@pytest.mark.parametrize("needed_workers", [5, 12, 30, 61])
 def test_the_planned_workers_are_the_fewest_that_meet_the_target(
-    least: int, monkeypatch: pytest.MonkeyPatch
+    needed_workers: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def simulated(pipeline: Operators, *_: object, **__: object) -> SimpleNamespace:
-        latency_s = 0.1 if pipeline.num_workers >= least else 9.0
+        latency_s = 0.1 if pipeline.num_workers >= needed_workers else 9.0
         return SimpleNamespace(mean_s=latency_s, p50_s=latency_s, p99_s=latency_s)
 
     monkeypatch.setattr("headway.planner.kinds.operators.simulate_scheduler", simulated)
     plan: object = headway.plan(str(EXAMPLES / "sessions.yaml"), rate="50k/s", target="p99 <= 1s")
     assert isinstance(plan, OperatorsPlan)
     assert plan.feasible
-    assert plan.pipeline.num_workers == max(least, plan.proved_workers)
+    assert plan.pipeline.num_workers == max(needed_workers, plan.proved_workers)

@@ -389,7 +389,7 @@ def test_a_fixed_trigger_is_named_as_what_takes_the_time_and_gives_way() -> None
     (floor,) = [text for text in answer.binding if text.startswith("no number of nodes")]
     words = "no number of nodes suffices: waiting for a trigger of 5.00 s, driver and one task"
     assert floor.startswith(words)
-    (trigger,) = [one for one in answer.nearest if one.gives_way == "trigger"]
+    (trigger,) = [target for target in answer.nearest if target.gives_way == "trigger"]
     assert 0 < trigger.numbers["trigger_s"] < 1
     check_nearest(question, answer)
     free = answered(question.at_trigger(None))

@@ -126,8 +126,8 @@ def test_a_backlog_that_is_worked_off_does_not_grow(limit: int | None) -> None:
     playback = simulate_plan(limited, burst)
     assert playback.feasible is False
     assert not playback.ends_behind
-    more = RateTrace(times_s=(0.0, 300.0), rates_per_s=rates_per_s[:2], end_s=600.0)
-    assert simulate_plan(limited, more).ends_behind
+    first_rates = RateTrace(times_s=(0.0, 300.0), rates_per_s=rates_per_s[:2], end_s=600.0)
+    assert simulate_plan(limited, first_rates).ends_behind
 
 
 def test_the_state_grows_with_the_rows_of_the_trace() -> None:

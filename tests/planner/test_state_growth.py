@@ -110,6 +110,6 @@ def test_a_saved_plan_says_the_same_number_of_rows() -> None:
     """A file has six digits of an estimate, so a sentence with more of them would differ."""
     found = planned(growing(2000.0, rows=1_298_695), rate_per_s=5000.3)
     saved = plan_from_json(json.loads(json_text(plan_json(found))))
-    texts = [all_words((*one.findings, *one.prediction.findings)) for one in (found, saved)]
+    texts = [all_words((*plan.findings, *plan.prediction.findings)) for plan in (found, saved)]
     assert texts[0] == texts[1]
     assert any("1,299,000 rows" in text for text in texts[0])

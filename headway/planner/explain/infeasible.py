@@ -183,14 +183,14 @@ def _beyond_limits_text(nearest: Candidates) -> str | None:
     targets = targets_text(question.promises)
     if num_files <= most_files:
         also = "" if math.isinf(most_files) else f" with no more files than {limit_text}"
-        up_to = more = ""
+        range_text = cheaper_text = ""
         if (cheaper := _cheaper_beyond(question, bill)) is not None:
             lower_bill = format_money(float(bill_per_hour(cheaper)[0]), currency=currency)
-            up_to = f" of up to {counted(question.space.max_nodes, 'node')}"
-            more = f"; that of {counted(int(cheaper.nodes[0]), 'node')} is {lower_bill}"
+            range_text = f" of up to {counted(question.space.max_nodes, 'node')}"
+            cheaper_text = f"; that of {counted(int(cheaper.nodes[0]), 'node')} is {lower_bill}"
         return (
-            f"the lowest bill{up_to} that meets {targets}{also} is {bill_text}, more than "
-            f"{budget_text}{more}"
+            f"the lowest bill{range_text} that meets {targets}{also} is {bill_text}, more than "
+            f"{budget_text}{cheaper_text}"
         )
     if bill <= most_bill:
         also = "" if math.isinf(most_bill) else f" within {budget_text}"

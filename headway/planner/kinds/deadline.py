@@ -178,8 +178,8 @@ def _answer(
     findings = tuple(job.findings(slots))
     probability: float | None = None  # unknown for a job of which the log has a part
     if not any(finding.code is FindingCode.LOG_INCOMPLETE for finding in findings):
-        least = offer.confidence if feasible else 0.0
-        probability = max(job.kept_probability(slots, offer.deadline.limit_s), least)
+        promised_probability = offer.confidence if feasible else 0.0
+        probability = max(job.kept_probability(slots, offer.deadline.limit_s), promised_probability)
     executors = run.nodes * space.executors_per_node
     conf = executor_conf(profile, executors, space)
     settings = planned_settings(conf, profiled_values(profile))
