@@ -6,15 +6,12 @@ import math
 from dataclasses import replace
 from functools import partial
 
-import numpy as np
-
 from headway.digits import number_at, rank_of, rounded_up
 from headway.domain import Advice, Configuration, Target, Verdict
 from headway.lazy_classes import dataclass
-from headway.models.job.calibration import of_runs_and_fit, spread_ratio
+from headway.models.job.calibration import of_runs_and_fit
 from headway.models.job.capacity import Capacity, sustainable_rate_per_s
 from headway.models.job.declared import figures_at
-from headway.models.job.setting import settled_batch_rows
 from headway.models.laws.inverse import last_kept, last_kept_near
 from headway.models.laws.normal import ndtr, ndtri
 from headway.planner.candidates import Candidates, candidates_at
@@ -93,18 +90,19 @@ def _score_of(step: float) -> float:
     return step / _STEPS_PER_SCORE - _FARTHEST_SCORE
 
 
-def settling_advice(setting: Candidates, verdict: Verdict) -> tuple[Advice, ...]:
+def settling_advice(setting: Candidates, probability: float) -> tuple[Advice, ...]:
     """Effect of a run of one setting on the verdict on its targets, if it is too close to tell.
 
-    With one more run at this setting, it would be within the profiled range, and the fit would be
-    based on one more run: theory.md (P2).
+    The targets are met with the given probability. With one more run at this setting, it would be
+    within the profiled range, and the fit would be based on one more run: theory.md (P2).
     """
     question, profile = setting.question, setting.question.profile
+    verdict = Verdict.of(probability, question.confidence)
     if verdict is not Verdict.TOO_CLOSE or profile.declared is not None:
         return ()
-    now = _spread_ratio(setting)
+    now = _spread_ratio(setting, probability)
     then = of_runs_and_fit(profile.noise.run_to_run_ratio, len(profile.settings) + 1)
-    if not then < now:
+    if round(then, 2) >= round(now, 2):
         return ()
     text = (
         f"a run of this configuration, two minutes at {format_rate(question.rate_per_s)}, would "
@@ -113,13 +111,10 @@ def settling_advice(setting: Candidates, verdict: Verdict) -> tuple[Advice, ...]
     return (Advice(text=text),)
 
 
-def _spread_ratio(setting: Candidates) -> float:
-    """Standard deviation of the logarithm of one setting's durations: theory.md (P2)."""
-    question, model = setting.question, setting.durations
-    rows = settled_batch_rows(model, question.rate_per_s, setting.trigger_s)
-    slots = setting.num_slots.astype(np.float64)
-    partitions = setting.partitions.astype(np.float64)
-    return float(spread_ratio(question.profile, slots, partitions, rows, model=model)[0])
+def _spread_ratio(setting: Candidates, probability: float) -> float:
+    """Standard deviation of the logarithm of durations that a probability was found with (P23)."""
+    end = replace(setting.upper_end(), score=float(ndtri(probability)))
+    return math.log(float(end.settled_factor(setting.question.rate_per_s)[0])) / end.score
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

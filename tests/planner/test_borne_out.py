@@ -17,6 +17,7 @@ from headway.models.laws.normal import ndtr
 from headway.planner.borne_out import borne_out_per_s
 from headway.planner.candidates import Candidates, all_candidates, candidates_at
 from headway.planner.frontier import sustainable_rates_per_s
+from headway.planner.noise_free import noise_free_rate_per_s
 from headway.planner.question import Question
 from headway.planner.space import SearchSpace
 from headway.planner.verdict import excess_at_score, kept_probability
@@ -172,6 +173,19 @@ def test_feasible_and_probable_are_one_computation(seed: int) -> None:
         assert is_met == (kept_probability(there) >= question.confidence), ratio
         if np.isfinite(latency_s):
             assert is_met == (ratio > 1.0), ratio
+
+
+def test_a_target_is_ever_less_probable_beyond_capacity() -> None:
+    """Where batches grow without bound, their size made any duration look possible."""
+    question = asked(0)
+    setting = candidates_at(question, [(question.space.max_nodes, 4, 1.0)])
+    stable_up_to_per_s = float(noise_free_rate_per_s(setting)[0])
+    probabilities = [
+        kept_probability(candidates_at(question.at_rate(rate_per_s), setting.settings()))
+        for rate_per_s in stable_up_to_per_s * np.array([0.7, 1.0, 1.2, 2.0, 10.0])
+    ]
+    assert probabilities == sorted(probabilities, reverse=True)
+    assert probabilities[-1] < 0.01
 
 
 def test_what_a_prediction_has_a_latency_for_is_refused_at_its_upper_end() -> None:

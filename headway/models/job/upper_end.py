@@ -31,7 +31,9 @@ class UpperEnd:
     higher rate instead: of the rates at which batches settle at `2^(-k/2)`, `k = 0..24`, of the
     fewest rows of (P2), the one with the shortest batches. The state is that of the rate in
     question, not of the higher one (E36): with the rate it only grows, which makes batches longer,
-    so the rates at which a configuration meets its targets are still all up to the highest.
+    so the rates at which a configuration meets its targets are still all up to the highest. Where
+    expected durations are too long for the rate, `s` at `z < 0` is that of the rows that settle at
+    `f`: batches that grow without bound have no size.
     """
 
     profile: JobProfile
@@ -77,15 +79,22 @@ class UpperEnd:
         return rate if rate.shape == shape else np.broadcast_to(rate, shape)
 
     def _settled(self, rate_per_s: Array) -> tuple[Array, Array]:
-        """Rows of batches at a rate, and the factor on their durations: theory.md (P28)."""
-        model = self.durations
-        rows = settled_batch_rows(model, rate_per_s, self.trigger_s, self.age_factor)
+        """Rows of batches at a rate, and the factor on their durations: theory.md (P4), (P28)."""
+        model, settings = self.durations, (rate_per_s, self.trigger_s)
+        rows = settled_batch_rows(model, *settings, self.age_factor)
+        is_over = np.zeros(rows.shape, dtype=bool)
+        if self.score < 0.0 and self.profile.declared is None:
+            load = rate_per_s * self.age_factor * model.slope_s(rows)
+            is_over = load > allowed_offered_load(self.profile.noise.batch_ratio)
+            rows = np.where(is_over, np.minimum(rows, self.profile.rows_per_batch_range[1]), rows)
+        is_followed = is_over | bool(self.profile.row_cost_half_range_ratio)
         factor = self.factor(rows)
-        if self.profile.row_cost_half_range_ratio:
-            for _ in range(_STEPS_TO_SETTLE):
-                rows = settled_batch_rows(model, rate_per_s, self.trigger_s, factor)
-                # Without bound already: larger rows would only make the factor absurd.
-                factor = np.where(rows < MOST_BATCH_ROWS, self.factor(rows), factor)
+        for _ in range(_STEPS_TO_SETTLE if is_followed.any() else 0):
+            rows = np.where(is_followed, settled_batch_rows(model, *settings, factor), rows)
+            # Shorter batches are surer and so less shortened: only half of each step is taken.
+            at_rows = np.where(is_over, np.sqrt(factor * self.factor(rows)), self.factor(rows))
+            # Without bound already: larger rows would only make the factor absurd.
+            factor = np.where(is_followed & (rows < MOST_BATCH_ROWS), at_rows, factor)
         return rows, factor
 
     def factor(self, rows: Array) -> Array:

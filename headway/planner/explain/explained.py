@@ -20,7 +20,6 @@ from headway.domain import (
     Optimality,
     Plan,
     RuleOfThumb,
-    Verdict,
 )
 from headway.domain.later import later
 from headway.planner.after_start import after_start
@@ -192,7 +191,7 @@ def nearest_there_is(
         ),
         **_advice(
             lambda: new_checkpoint_advice(explained, most_nodes=max_nodes, is_feasible=False),
-            lambda: settling_advice(setting, Verdict.of(probability, question.confidence)),
+            lambda: settling_advice(setting, probability),
             lambda: advice_of(explained),
         ),
         kept_probability=probability,
