@@ -161,6 +161,9 @@ class StateOperatorProfile:
     commit_s: float
     store_metrics: Mapping[str, float] = field(default_factory=dict)
 
+    def __hash__(self) -> int:
+        return hash((self.name, self.rows, self.commit_s))  # a mapping has none
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StateProfile:

@@ -15,7 +15,7 @@ from headway.api.capacity import capacity
 from headway.api.results import as_text
 from headway.assumptions.planning import CONFIDENCE
 from headway.assumptions.resources import FLEET_STREAM_EXECUTORS
-from headway.domain import JobProfile, NodeType, Target
+from headway.domain import JobProfile, NodeType, StateOperatorProfile, StateProfile, Target
 from headway.fleet.nouns import Capacity, FleetPlan, Infeasible
 from headway.formats.profile_file import dump_profile
 from headway.planner.fewest import fewest_nodes
@@ -186,6 +186,30 @@ def test_jobs_that_are_alike_are_looked_at_once(
         assert needs[at][::12] == [fewest(rate * (1 + at / 9)) for rate in STEPS_PER_S[::12]]
     # Two promises, and the two that are a quarter looser.
     assert len(made) == 4
+
+
+def test_a_job_whose_state_store_reports_metrics_has_a_place_in_a_fleet(tmp_path: Path) -> None:
+    """They are a mapping in the profile of a query with state; the command ended in an error."""
+    operator = StateOperatorProfile(
+        name="stateStoreSave",
+        rows=1000,
+        memory_bytes=2**20,
+        num_stores=8,
+        commit_s=0.01,
+        store_metrics={"loadedMapCacheHitCount": 8.0},
+    )
+    state = StateProfile(
+        rows=1000,
+        memory_bytes=2**20,
+        commit_per_partition_s=0.0,
+        growth_per_s=0.0,
+        updated_rows=0.0,
+        updated_row_s=0.0,
+        operators=(operator,),
+    )
+    fleet = a_fleet_file(tmp_path, a_job("one", DAY_PER_S) + a_job("two", DAY_PER_S[::-1]))
+    (tmp_path / "wide.yaml").write_text(dump_profile(replace(a_wide_profile(), state=state)))
+    assert isinstance(capacity(fleet), Capacity)
 
 
 def test_bounds_of_a_staircase_are_close_below_its_needs() -> None:
