@@ -148,7 +148,8 @@ def call_of_program(info: StageInfo, scopes_of_stage: Sequence[str] | None) -> s
     """The call of a program that a stage is for, and the methods of its RDDs, the sources first.
 
     It names stages that run no operator with a name: those of a program without SQL, or a search
-    for files. Of the place of a call, it has only the file and the line. None without RDDs.
+    for files. Of the place of a call, it has only the file and the line. Versions before 1.4 name
+    no methods.
 
     >>> from headway.profiler.schema import RddInfo
     >>> rdds = [
@@ -161,11 +162,11 @@ def call_of_program(info: StageInfo, scopes_of_stage: Sequence[str] | None) -> s
     >>> of_python = StageInfo(rdds=rdds, name="count at NativeMethodAccessorImpl.java:0")
     >>> call_of_program(of_python, scopes(of_python))
     'count: textFile, map'
+    >>> call_of_program(StageInfo(rdds=[RddInfo()], name="first at <console>:17"), None)
+    'first at <console>:17'
     """
-    if scopes_of_stage is None:
-        return None
     methods: list[str] = []
-    if any(map(_is_method, scopes_of_stage)):
+    if any(map(_is_method, scopes_of_stage or ())):
         in_order = sorted(filter(None, info.rdds or ()), key=lambda rdd: rdd.rdd_id or 0)
         of_each = (scopes(StageInfo(rdds=[rdd])) or () for rdd in in_order)
         methods = list(filter(_is_method, chain.from_iterable(of_each)))

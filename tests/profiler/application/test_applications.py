@@ -744,8 +744,8 @@ def test_stages_are_named_by_their_operators_else_by_calls_of_the_program(tmp_pa
     profile, _ = profile_and_tables([log_file], None)
     assert isinstance(profile, ApplicationProfile)
     assert [stage.called for stage in profile.stages] == [
-        "stage 0 (collect at words.py:7: textFile, map)", "stage 1",
-        "stage 2 (aggregate)", "stage 3",
+        "stage 0 (collect at words.py:7: textFile, map)", "stage 1 (collect at words.py:7)",
+        "stage 2 (aggregate)", "stage 3 (collect at words.py:7)",
     ]  # fmt: skip
     profile.save(tmp_path / "app.profile.yaml")
     read_back = load_application_profile(tmp_path / "app.profile.yaml")
