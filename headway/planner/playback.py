@@ -35,6 +35,7 @@ from headway.models.simulation.rate_trace import (
     simulate_rate_trace,
 )
 from headway.planner.row_waits import LEAST_WIDTH_S, Waits, longest_late_s, overdue_waits
+from headway.units import counted, format_duration
 
 _MOST_STRETCHES = 96
 _MOST_BATCHES = 4_000_000
@@ -70,18 +71,18 @@ def simulate_plan(
     """
     if plan.durations is None:
         raise InputError("the plan does not contain batch durations; plan again")
-    first_s = trace.times_s[0]
+    first_s, length = trace.times_s[0], format_duration(trace.length_s)
     for outage in outages:
         if outage.start_s + outage.length_s > trace.length_s:
             raise InputError(
-                f"an outage from {outage.start_s:g} s for {outage.length_s:g} s ends after the "
-                f"trace of {trace.length_s:g} s"
+                f"an outage of {format_duration(outage.length_s)} at "
+                f"{format_duration(outage.start_s)} ends after the trace of {length}"
             )
     trigger_s = plan.configuration.trigger_s
     if trigger_s > 0 and grid_point_after(np.array(first_s), trigger_s) >= trace.end_s:
         raise InputError(
-            f"no batch starts in the trace of {trace.length_s:g} s, since the trigger interval is "
-            f"{trigger_s:g} s; give a longer trace"
+            f"no batch starts in the trace of {length}, since the trigger interval is "
+            f"{format_duration(trigger_s)}; give a longer trace"
         )
     model = _model(plan.durations)
     _require_short_enough(plan, trace, model, num_runs)
@@ -141,9 +142,9 @@ def _require_short_enough(
     num_batches = trace.length_s / shortest_s * num_runs
     if num_batches > _MOST_BATCHES:
         raise InputError(
-            f"the trace of {trace.length_s:g} s has about {num_batches:.2g} batches in {num_runs} "
-            f"runs, more than the maximum of {_MOST_BATCHES:,.0f}; give a shorter trace or "
-            f"fewer {argument('runs')}"
+            f"the trace of {format_duration(trace.length_s)} has about {num_batches:,.0f} batches "
+            f"in {counted(num_runs, 'run')}, more than the maximum of {_MOST_BATCHES:,.0f}; give a "
+            f"shorter trace or fewer {argument('runs')}"
         )
 
 

@@ -36,10 +36,7 @@ def playback_json(playback: Playback) -> dict[str, object]:
 
 def verdict_text(playback: Playback) -> str:
     """Whether the plan meets its targets under this trace, and by how much it misses them."""
-    rates = playback.trace.rates_per_s
-    under = f"under {format_duration(playback.trace.length_s)} of {format_rate(min(rates))}"
-    if max(rates) > min(rates):
-        under += f" to {format_rate(max(rates))}"
+    under = f"under {_rates_text(playback.trace)}"
     if playback.outages:
         under += f" with {counted(len(playback.outages), 'outage')}"
     if playback.growth_left_out:
@@ -118,9 +115,16 @@ def playback_sheet(playback: Playback, plan: StreamAnswer | None = None) -> Shee
 
 def input_rate_fact(trace: RateTrace) -> tuple[str, str]:
     """The rates of a trace, as label and text."""
-    length, mean = format_duration(trace.length_s), format_rate(trace.mean_rate_per_s)
+    is_steady = min(trace.rates_per_s) == max(trace.rates_per_s)
+    mean = "" if is_steady else f", {format_rate(trace.mean_rate_per_s)} on average"
+    return "input rate", f"{_rates_text(trace)}{mean}"
+
+
+def _rates_text(trace: RateTrace) -> str:
+    """How long a trace is, and its range of rates."""
     lowest, highest = format_rate(min(trace.rates_per_s)), format_rate(max(trace.rates_per_s))
-    return "input rate", f"{length} of {lowest} to {highest}, {mean} on average"
+    range_text = lowest if lowest == highest else f"{lowest} to {highest}"
+    return f"{format_duration(trace.length_s)} of {range_text}"
 
 
 def _figures(playback: Playback) -> list[tuple[str, str]]:

@@ -87,6 +87,14 @@ def test_a_trace_has_its_own_verdict_on_the_target_first_in_the_text() -> None:
     assert " with 1 outage: p99 " in playback_text(*simulated()).splitlines()[0]
 
 
+def test_a_steady_trace_has_one_rate() -> None:
+    """Not "10 min of 5k/s to 5k/s, 5k/s on average"."""
+    planned, _ = simulated()
+    trace = RateTrace(times_s=(0.0, 300.0), rates_per_s=(5000.0, 5000.0), end_s=600.0)
+    text = playback_text(planned, simulate_plan(planned, trace, num_runs=2))
+    assert "  input rate         10 min of 5k/s\n" in text
+
+
 def test_the_page_of_a_missed_target_does_not_begin_with_the_plan_that_meets_it() -> None:
     page = playback_page(*heavy())
     heading = re.search(r"<h1[^>]*>(.*?)</h1>", page)
