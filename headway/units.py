@@ -215,15 +215,17 @@ def format_duration(seconds: float) -> str:
 def format_durations(*durations_s: float) -> list[str]:
     """As `format_duration`, for one sentence: in one unit, if all of them read well in it.
 
-    >>> format_durations(0.948, 1.5), format_durations(87.7, 120.0), format_durations(0.04, 60.0)
-    (['0.948 s', '1.50 s'], ['87.7 s', '120 s'], ['40 ms', '1 min'])
+    >>> format_durations(0.948, 1.5), format_durations(87.7, 120.0), format_durations(7.16, 3600.0)
+    (['0.948 s', '1.50 s'], ['87.7 s', '120 s'], ['7.16 s', '60 min'])
     """
     texts = [format_duration(duration_s) for duration_s in durations_s]
     if len({text.rpartition(" ")[2] for text in texts}) == 1:
         return texts
     for unit in ("ms", "s", "min", "h", "d"):
         numbers = [duration_s / _DURATION_S[unit] for duration_s in durations_s]
-        if min(numbers) >= 0.1 and max(numbers) < 999.5:
+        # Nobody counts in tenths of a minute or of an hour.
+        least = _READABLE_FROM if unit in {"ms", "s"} else 1.0
+        if min(numbers) >= least and max(numbers) < 999.5:
             return [f"{_three_digits(number)} {unit}" for number in numbers]
     return texts
 

@@ -44,7 +44,6 @@ from headway.domain.question import PlanQuestion, asks_for_real_time
 from headway.errors import InputError, argument
 from headway.formats.profile_file import load_any_profile, load_stream_profile
 from headway.lazy_names import loads_when_called
-from headway.units import format_duration
 
 if TYPE_CHECKING:
     from headway.api.pipelines import AnyPipeline, AnyPipelinePlan
@@ -170,8 +169,8 @@ def plan(profile: Any, **options: Any) -> Any:
     target : Target, Deadline or str, or several
         The target, e.g. ``"p99 <= 3s"``, ``"window p95 <= 20s"``, for a batch job ``"deadline <=
         10m"``. If there are several, for instance also ``"catch_up <= 15m after 30m"``, all must be
-        met; the plan refers to the first latency target. By default the lowest p99 that the
-        profiled setting of a query meets.
+        met; the plan refers to the first latency target. By default the lowest p99, of a batch job
+        the lowest deadline, that the profiled setting meets.
     max_nodes : int
         Maximum number of nodes.
     node_cores, cores : int
@@ -257,7 +256,8 @@ def plan(profile: Any, **options: Any) -> Any:
 def planned_job(profile: Any, options: Mapping[str, Any]) -> tuple[JobKind, Any]:
     """The job to plan, read if it is a file, and its kind, which decides what can be asked.
 
-    It is refused if it cannot have such a target; only a query in micro-batches needs none.
+    It is refused if it cannot have such a target; a query in micro-batches and a job that ends need
+    none.
     """
     if is_pipeline(profile):
         return JobKind.PIPELINE, profile
@@ -273,21 +273,12 @@ def planned_job(profile: Any, options: Mapping[str, Any]) -> tuple[JobKind, Any]
         return JobKind.ENDING, ending_job(any_job(profile, queries), deadline, num_rows)
     load = load_stream_profile if has_target else load_any_profile
     job: Job = any_job(profile, queries, load)
-    if not has_target and (is_real_time or job.job_kind is not JobKind.QUERY):
-        raise InputError(f"{argument('target')} is missing; expected {_expected_target(job)}")
-    if job.job_kind is JobKind.ENDING:
+    if not has_target and (is_real_time or job.job_kind not in (JobKind.QUERY, JobKind.ENDING)):
+        name = argument("target")
+        raise InputError(f"{name} is missing; expected what is to be met, e.g. 'p99 <= 3s'")
+    if has_target and job.job_kind is JobKind.ENDING:
         job.require_can_promise(promises_from(target)[0])
     return job.job_kind, job
-
-
-def _expected_target(job: Any) -> str:
-    """What to give for a job that has no target of its own, with an example."""
-    if job.job_kind is not JobKind.ENDING:
-        return "what is to be met, e.g. 'p99 <= 3s'"
-    return (
-        "the time that a run of this batch job may take, e.g. 'deadline <= 10m'; the profiled run "
-        f"took {format_duration(job.duration_s)}"
-    )
 
 
 def plan_job(kind: JobKind, job: Any, options: Mapping[str, Any]) -> Any:

@@ -223,7 +223,7 @@ class PlanQuestion(JobQuestion):
     )
     targets: tuple[AnyPromise, ...] = argument_of(
         values.PROMISES,
-        "Target, e.g. 'p99 <= 3s'; repeatable. By default the lowest p99 that the profiled setting "
+        "Target, e.g. 'p99 <= 3s'; repeatable. By default the lowest that the profiled setting "
         "meets.",
         name="target",
         default=(),

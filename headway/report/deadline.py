@@ -24,14 +24,14 @@ from headway.units import counted, duration_beside, format_duration, format_dura
 from headway.words import all_words, missed_text
 from headway.words.predictions import duration_against, with_limit
 
-_MOST_ROWS, _FEW_ROWS = 16, 3
+_MOST_ROWS, _ROWS_OF_PROFILE, _FEW_ROWS = 16, 5, 3
 #: They say why more nodes do not help, which matters if there are too few.
 _ABOUT_OTHER_SIZES = (FindingCode.MORE_NODES_LESS_SURE, FindingCode.MODEL_RISES)
 
 
 def deadline_sheet(plan: BatchAnswer) -> Sheet:
     """The answer first and what to paste last."""
-    expected, planned, _ = run_time_texts(plan)
+    expected, planned = _times_beside(plan, plan.run)
     sure = f"with {plan.confidence:.0%} confidence{likely_text(plan.kept_probability)}"
     return Sheet(
         about=f"Headway plan of a {'batch job' if plan.backlog is None else 'backlog'}",
@@ -70,18 +70,25 @@ def _brief_sheet(plan: BatchAnswer) -> Sheet:
 
 
 def _brief_facts(plan: BatchAnswer) -> Iterator[tuple[str, str]]:
-    expected, planned, limit = run_time_texts(plan)
     if plan.feasible:
+        if _has_deadline_of_profile(plan):
+            yield "deadline", "the lowest that the profiled setting meets: no other was given"
+        expected, planned, limit = run_time_texts(plan)
         sure = f"including the safety margin{likely_text(plan.kept_probability)}"
         yield "run time", f"{expected} expected, up to {planned} of {limit}, {sure}"
     else:
         nodes, nearest = counted(plan.nodes, "node"), Deadline(limit_s=rounded_up(plan.planned_s))
+        expected, planned = _times_beside(plan, plan.run)
         yield "shortest run", f"{expected} expected, up to {planned}, with {nodes}"
         yield "nearest target", f"{nearest} with {nodes}, {configuration_text(plan)}"
     yield from backlog_facts(plan)
     yield from cost_facts(plan)
     if plan.feasible:
         yield "binding constraint", plan.binding[-1]
+
+
+def _has_deadline_of_profile(plan: BatchAnswer) -> bool:
+    return any(finding.code is FindingCode.TARGET_OF_PROFILE for finding in plan.findings)
 
 
 def run_time_texts(plan: BatchAnswer) -> tuple[str, str, str]:
@@ -96,10 +103,17 @@ def run_time_texts(plan: BatchAnswer) -> tuple[str, str, str]:
 
 def _plan_sections(plan: BatchAnswer) -> tuple[Section, ...]:
     """What to set, and what of the run matters for the chosen number of nodes."""
-    findings = [finding for finding in plan.findings if finding.code not in _ABOUT_OTHER_SIZES]
+    by_nodes: list[Section] = []
+    left_out = {FindingCode.TARGET_OF_PROFILE, *_ABOUT_OTHER_SIZES}
+    if _has_deadline_of_profile(plan):
+        table, *legends = run_time_sections(plan)
+        by_nodes = [replace(table, text_rows=_ROWS_OF_PROFILE), *legends]
+        left_out -= {*_ABOUT_OTHER_SIZES}
+    findings = [finding for finding in plan.findings if finding.code not in left_out]
     further = "" if len(findings) <= MOST_NOTES else "more notes, "
     pointer = f"--verbose shows {further}the run time by nodes, and the source of every number"
     return (
+        *(replace(section, detail=False) for section in by_nodes),
         settings_section(plan),
         Section(title="rejected node types", texts=plan.refused_node_types),
         Section(lead="note", texts=all_words(findings[:MOST_NOTES])),
@@ -173,11 +187,12 @@ def run_time_sections(plan: BatchAnswer) -> tuple[Section, Section, Section]:
         is_worse = point.planned_s > least_s * SAME_FIGURE_RATIO.value
         has_worse = has_worse or is_worse
         least_s = min(least_s, point.planned_s)
+        expected, planned = _times_beside(plan, point)
         rows.append(
             (
                 f"{point.nodes:,}",
-                duration_beside(point.mean_s, limit_s),
-                duration_against(point.planned_s, limit_s) + ("*" if is_worse else " "),
+                expected,
+                planned + ("*" if is_worse else " "),
                 "met" if point.planned_s <= limit_s else "missed",
                 *((_cost_per_run(plan, point),) if has_cost else ()),
             )
@@ -200,6 +215,12 @@ def run_time_sections(plan: BatchAnswer) -> tuple[Section, Section, Section]:
         replace(legend, texts=nearest, only_in_text=True),
         replace(legend, texts=(worse,) if has_worse else ()),
     )
+
+
+def _times_beside(plan: BatchAnswer, point: DeadlinePoint) -> tuple[str, str]:
+    """The expected and the planned run time with so many nodes, as in the table of all of them."""
+    limit_s = plan.deadline.limit_s
+    return duration_beside(point.mean_s, limit_s), duration_against(point.planned_s, limit_s)
 
 
 def _cost_per_run(plan: BatchAnswer, point: DeadlinePoint) -> str:

@@ -100,9 +100,11 @@ def _why_lost(finding: Finding) -> str:
 def _target_of_profile(finding: Finding) -> str:
     predicted_s = finding.numbers.get("predicted_s")
     predicted = "" if predicted_s is None else f", {format_duration(predicted_s)} predicted"
+    target = finding.names["target"]
+    statistic = target.partition(" <= ")[0]
     return (
-        f"{finding.names['target']} is the lowest p99 that the profiled setting meets{predicted}: "
-        "no other target was given"
+        f"{target} is the lowest {statistic} that the profiled setting meets{predicted}: no other "
+        "target was given"
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -157,12 +158,23 @@ def test_a_setting_that_meets_nothing_is_said(folder: Path) -> None:
         headway.plan(folder / "job.yaml", rate="900M/s")
 
 
-def test_a_job_with_an_end_needs_a_deadline(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_job_with_an_end_has_the_deadline_that_its_run_meets(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """The first command that a newcomer types is ``headway plan LOG``."""
     nightly = EXAMPLES / "nightly-totals.profile.yaml"
-    assert run(["plan", str(nightly)]) == 2
-    expected = "--target is missing; expected the time that a run of this batch job may take"
-    said = " ".join(capsys.readouterr().err.split())
-    assert f"{expected}, e.g. 'deadline <= 10m'; the profiled run took 72.8 s" in said
+    lines = printed(capsys, "plan", nightly).splitlines()
+    (limit,) = re.findall(r"nodes? meets? deadline <= ([\d.]+) s$", lines[0])
+    assert "the lowest that the profiled setting meets: no other was given" in lines[1]
+    assert "run time by nodes" in lines
+    assert len(lines) <= 30
+    assert run(["plan", str(nightly), "--target", f"deadline <= {limit}s"]) == 0
+    assert capsys.readouterr().out.startswith(lines[0])
+    fewest = headway.plan(nightly, target=f"deadline <= {limit}s").nodes
+    assert headway.plan(nightly, target=f"deadline <= {float(limit) * 0.99}s").nodes > fewest
+
+
+def test_a_job_in_real_time_mode_needs_a_target(capsys: pytest.CaptureFixture[str]) -> None:
     live = str(EXAMPLES / "word-count.profile.yaml")
     assert run(["plan", live, "--rate", "5k/s", "--mode", "real-time"]) == 2
     assert "--target is missing" in capsys.readouterr().err

@@ -56,3 +56,15 @@ def test_the_floor_and_the_nearest_plan_have_it_too() -> None:
     assert not plan.feasible
     assert fact_of(sheet_of(plan), "physical floor") == "416 s"
     assert all(" min" not in text for text in plan.binding)
+
+
+@pytest.mark.parametrize("limit_s", [10.0, 30.0, 3600.0])
+def test_the_run_time_of_the_plan_is_that_of_its_row(limit_s: float) -> None:
+    """It was "675 s" above a table that said "11.3 min", and "0.119 min" of an hour."""
+    short = replace(a_long_job(), duration_s=1200.0, driver_only_s=60.0)
+    plan = plan_for_deadline(short, Deadline(limit_s=limit_s), [NODE])
+    (table,) = (part for part in sheet_of(plan).sections if part.title == "run time by nodes")
+    row = table.rows[table.marks.index(">" if plan.feasible else "~")]
+    expected, planned = row[1], row[2].strip("* ")
+    run_time = fact_of(sheet_of(plan), "run time")
+    assert run_time.startswith(f"{expected} expected, up to {planned} with 95% confidence")

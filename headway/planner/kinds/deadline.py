@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from headway.assumptions.planning import CONFIDENCE, NODE_COUNTS_TRIED, SAME_FIGURE_RATIO
+from headway.digits import rounded_up
 from headway.domain import (
     Advice,
     BatchAnswer,
@@ -32,7 +33,13 @@ from headway.planner.spark_settings import (
     planned_settings,
     profiled_values,
 )
-from headway.units import S_PER_HOUR, counted, spark_memory_text
+from headway.units import (
+    S_PER_HOUR,
+    counted,
+    format_duration,
+    parse_duration_s,
+    spark_memory_text,
+)
 from headway.words.predictions import duration_against
 
 
@@ -97,6 +104,14 @@ def fewest_in_time(
 ) -> int | None:
     """The fewest nodes with which a batch job finishes in time; None if no number is enough."""
     return _OfBatchJob.of(profile, deadline, space, confidence).fewest().nodes
+
+
+def lowest_deadline(profile: EndingJob, confidence: float) -> Deadline:
+    """The lowest deadline, of three digits in its unit, that the profiled slots meet."""
+    job = run_time_of(profile)
+    run_s = job.planned_s(job.seen_slots, confidence)
+    unit_s = parse_duration_s(f"1 {format_duration(run_s).rpartition(' ')[2]}")
+    return Deadline(limit_s=unit_s * rounded_up(run_s / unit_s))
 
 
 @dataclass(frozen=True, kw_only=True)
