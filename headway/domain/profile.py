@@ -287,8 +287,7 @@ class JobProfile(Result):
         """Rows of the state at a rate: theory.md (E36)."""
         if self.state is None:
             return 0.0
-        rate_ratio = rate_per_s / self.profiled_rate_per_s
-        return float(self.state.rows * rate_ratio**self.state.rate_exponent)
+        return self.state.rows_at(rate_per_s / self.profiled_rate_per_s)
 
     @property
     def num_held_rows(self) -> float:

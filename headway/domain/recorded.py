@@ -4,10 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import field
+from typing import TYPE_CHECKING, TypeVar
 
 from headway.domain.checks import require_not_negative
 from headway.domain.configuration import Configuration
 from headway.lazy_classes import dataclass
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+Ratio = TypeVar("Ratio", float, "NDArray[np.float64]")
+"""One ratio, or several as an array."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -185,6 +193,11 @@ class StateProfile:
     updated_row_s: float | None = None
     rate_exponent: float = 0.0
     operators: tuple[StateOperatorProfile, ...] = ()
+
+    def rows_at(self, rate_ratio: Ratio) -> Ratio:
+        """Its rows at a multiple of the profiled rate, or at several: theory.md (E36)."""
+        rows: Ratio = self.rows * rate_ratio**self.rate_exponent
+        return rows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

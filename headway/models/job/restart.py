@@ -168,16 +168,18 @@ def start_again(
         warm_up.start_age_s,
         warm_up.first_batch_extra_s,
     )
-    if profile.state is None or not profile.num_state_rows:
+    state = profile.state
+    if state is None or not profile.num_state_rows:
         return extra
     if replayed_batches is None:
         replayed_batches = most_replayed_batches(profile, interval_s)
     # State rows that a batch changes, in proportion to its rows; all of them if not recorded.
     changed_rows = np.asarray(batch_rows, dtype=np.float64)
-    if profile.state.updated_rows is not None and profile.settings:
+    if state.updated_rows is not None and profile.settings:
         last_rows = profile.settings[-1].rows_per_batch_middle
-        changed_rows = changed_rows * profile.state.updated_rows / last_rows
-    state_rows = _state_rows(profile, rate_per_s)
+        changed_rows = changed_rows * state.updated_rows / last_rows
+    rate_per_s = profile.arrivals.rate_per_s if rate_per_s is None else rate_per_s
+    state_rows = state.rows_at(np.asarray(rate_per_s) / profile.profiled_rate_per_s)
     changed_rows = np.minimum(changed_rows, state_rows)
     speed, share = load_speed(profile), share_of_a_slot(*size)
     stores = num_state_stores(profile, size[1])
@@ -185,14 +187,6 @@ def start_again(
         load_s=share * speed.task_s(stores, state_rows, 0.0),
         replay_s=share * speed.task_s(0.0, 0.0, replayed_batches * changed_rows),
     )
-
-
-def _state_rows(profile: JobProfile, rate_per_s: Numeric | None) -> Numeric:
-    """Rows of the state at a rate, or at several: theory.md (E36)."""
-    if rate_per_s is None or profile.state is None or not profile.state.rate_exponent:
-        return profile.num_state_rows
-    rate_ratio = np.divide(rate_per_s, profile.profiled_rate_per_s)
-    return np.asarray(profile.state.rows * rate_ratio**profile.state.rate_exponent)
 
 
 def share_of_a_slot(num_slots: Numeric, partitions: Numeric) -> Array:
