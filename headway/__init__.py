@@ -31,10 +31,9 @@ if TYPE_CHECKING:
     from headway.api.schedule import schedule
     from headway.api.shed import bring_back, shed, shedding_batches
     from headway.api.simulate import simulate, simulate_policies
-    from headway.api.specs import plan_spec
+    from headway.api.specs import plan_spec, validate
     from headway.api.supervised import setting, stop_when_asked
     from headway.api.tune import tune
-    from headway.api.validate import validate
     from headway.api.watch import watch
     from headway.api.windows import windows
     from headway.domain import (
@@ -46,7 +45,7 @@ if TYPE_CHECKING:
         QuerySetting,
         Target,
     )
-    from headway.domain.fleet_questions import Limits
+    from headway.domain.command_questions import Limits
     from headway.errors import HeadwayError
     from headway.formats.from_json import load_plan
     from headway.formats.lock_file import load_lock, save_lock
@@ -72,7 +71,7 @@ _HOMES = {
     "headway.api.specs": "plan_spec",
     "headway.api.supervised": "setting stop_when_asked",
     "headway.domain": "Arrivals Configuration JobProfile Plan Prediction QuerySetting Target",
-    "headway.domain.fleet_questions": "Limits",
+    "headway.domain.command_questions": "Limits",
     "headway.errors": "HeadwayError",
     "headway.formats.from_json": "load_plan",
     "headway.formats.lock_file": "load_lock save_lock",

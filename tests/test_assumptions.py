@@ -131,7 +131,7 @@ def test_ratios_stand_with_the_assumptions() -> None:
 # Times of an algorithm, of a start of a process or of a drawing, on which no answer rests.
 NO_JUDGEMENT_S = {
     "api/page.py: TARGET_WITHOUT_LATENCY_S", "planner/after_start.py: MINUTE_S",
-    "tuner/rule/optimum.py: STEP_S", "planner/kinds/pipeline_runs.py: SHORTEST_S",
+    "tuner/rule/optimum.py: STEP_S", "planner/kinds/pipelines.py: SHORTEST_S",
     "planner/question.py: NO_LIMIT_S", "planner/kinds/real_time_search.py: WHOLE_S",
     "planner/state_growth.py: SHORTEST_S",
     "runtime/gate/clock.py: STARTS_WITHIN_S", "runtime/gate/windows.py: READY_WITHIN_S",

@@ -9,11 +9,10 @@ import pytest
 
 from headway.api.capacity import capacity
 from headway.api.check import check
-from headway.api.specs import plan_file
-from headway.api.validate import validate
+from headway.api.specs import plan_file, validate
 from headway.formats.lock_file import load_lock
 from headway.spec.kinds.capacity import CapacityPlan
-from headway.spec.kinds.cluster import Cluster
+from headway.spec.kinds.catalog import Cluster
 from headway.spec.kinds.jobs import BatchJob, StreamingJob
 from headway.spec.spec_file import load_spec
 

@@ -20,7 +20,7 @@ from headway.models.pipeline.as_published import (
 from headway.models.pipeline.corrected import tuple_latency, window_latency
 from headway.models.pipeline.latency import PipelineLatency
 from headway.models.pipeline.parameters import Pipeline, PipelineSetting, pipeline_loads
-from headway.planner.kinds.pipeline_runs import PipelineRuns, simulate_runs
+from headway.planner.kinds.pipelines import PipelineRuns, simulate_runs
 from headway.spec.kinds.pipelines import MicroBatchPipeline
 from headway.spec.pipelines import rounds_of
 

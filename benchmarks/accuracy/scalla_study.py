@@ -45,8 +45,8 @@ from headway.models.pipeline.corrected import tuple_latency
 from headway.models.pipeline.parameters import (
     PipelineSetting,
 )
-from headway.planner.kinds.pipeline_runs import simulate_runs
 from headway.planner.kinds.pipeline_search import RoundsPlan
+from headway.planner.kinds.pipelines import simulate_runs
 from headway.report.columns import USUAL_WIDTH, set_width
 
 _SITE_WIDTH = 95

@@ -17,8 +17,7 @@ from result_lines import keep, lines_of
 from tuning_simulated import LOST_WINDOWS, SEEDS, Unit, the_case, units_of
 from tuning_simulated_page import CAUSES
 
-from headway.models.simulation.closed_loop import LoopTrace
-from headway.models.simulation.loop_run import LoopRun
+from headway.models.simulation.closed_loop import LoopRun, LoopTrace
 from headway.units import S_PER_DAY
 
 WINDOW_S = 300.0

@@ -12,8 +12,7 @@ from headway.fleet.nouns import JobWrites
 from headway.processes import AllCores
 from headway.spec.fleet_of import JobNeeds
 from headway.spec.kinds.capacity import FleetEntry
-from headway.spec.kinds.catalog import NodeCatalog
-from headway.spec.kinds.cluster import Cluster
+from headway.spec.kinds.catalog import Cluster, NodeCatalog
 from headway.spec.kinds.jobs import BatchJob, StreamingJob
 from headway.spec.kinds.schedule import ScheduledJob
 from headway.spec.parts import ending_job_of, profile_of

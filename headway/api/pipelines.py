@@ -9,8 +9,8 @@ from typing import Any, TypeAlias, cast
 
 from headway.api.file_kinds import PIPELINE_KINDS
 from headway.domain import AnyPromise, Target
+from headway.domain.command_questions import SimulateQuestion
 from headway.domain.ordered import OrderedPipeline as Operators
-from headway.domain.query_questions import SimulateQuestion
 from headway.domain.question import PlanQuestion, PredictQuestion
 from headway.errors import InputError, SpecError, argument
 from headway.planner.kinds.operators import (
@@ -21,9 +21,13 @@ from headway.planner.kinds.operators import (
     predict_operators,
     simulate_operators,
 )
-from headway.planner.kinds.pipeline_runs import PipelineRuns, simulate_runs
 from headway.planner.kinds.pipeline_search import RoundsPlan, plan_rounds
-from headway.planner.kinds.pipelines import PipelinePrediction, PipelineQuestion
+from headway.planner.kinds.pipelines import (
+    PipelinePrediction,
+    PipelineQuestion,
+    PipelineRuns,
+    simulate_runs,
+)
 from headway.planner.kinds.pipelines import predict_pipeline as predict_rounds
 from headway.spec.kinds.ordered import OrderedPipeline
 from headway.spec.kinds.pipelines import MicroBatchPipeline, require_modelled

@@ -18,11 +18,12 @@ from headway.domain.question import PlanQuestion, PredictQuestion
 from headway.domain.real_time import RealTimePlan, RealTimePrediction, RealTimeSetting
 from headway.errors import InputError, argument
 from headway.models.real_time.stages import required_slots
-from headway.planner.kinds.real_time import predicted, stages_of
-from headway.planner.kinds.real_time_limits import (
+from headway.planner.kinds.real_time import (
+    predicted,
     require_batch_length,
     require_promises,
     require_real_time,
+    stages_of,
 )
 from headway.planner.kinds.real_time_search import RealTimeSearch, best_plan
 from headway.planner.purchase import at_core_speed

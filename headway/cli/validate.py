@@ -24,7 +24,7 @@ def command(files: tuple[str, ...], as_json: bool) -> int:
     Each error is one line: `file:line:column: path: what is wrong; what was expected`. Exits with 2
     if there is one.
     """
-    from headway.api.validate import validate
+    from headway.api.specs import validate
 
     faults: dict[str, list[str]] = {}
     kinds: dict[str, str] = {}

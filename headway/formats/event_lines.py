@@ -12,7 +12,7 @@ from typing import Self
 import msgspec
 
 from headway.errors import HeadwayError, InputError, first_line
-from headway.formats.appended_file import AppendedFile
+from headway.formats.text_file import AppendedFile
 from headway.redaction import redact
 
 EVENTS = logging.getLogger("headway.events")

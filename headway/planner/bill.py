@@ -15,11 +15,12 @@ from headway.models.job.batch_files import (
     LEAST_INTERVAL_S,
     Files,
     batch_interval_s,
+    checkpoint_bytes,
     checkpoint_files,
     price_of_job,
     sink_files,
+    sink_log_bytes_per_day,
 )
-from headway.models.job.kept_bytes import checkpoint_bytes, sink_log_bytes_per_day
 from headway.models.stages.task_counts import num_tasks_at
 from headway.planner.candidates import BoolArray, Candidates, candidates_at
 from headway.units import S_PER_HOUR

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 
 from headway.domain import EventTimeWindow, StatefulOperator
-from headway.profiler.plan_tree import PrintedOperator, readers
+from headway.profiler.plan_nodes import PrintedOperator, readers
 from headway.units import US_PER_MS, ms_to_s
 
 _INTERVAL_PART = re.compile(

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from headway.lazy_classes import dataclass
 from headway.models.sharing.fusion import Component, OperatorGraph, fewest_rows, rows_between
-from headway.profiler.plan_tree import readers
+from headway.profiler.plan_nodes import readers
 
 _EXCHANGE = re.compile(r"^(?P<indent>[ :+-]*)(?:\*\(\d+\) )?(?P<name>Exchange)\b(?P<rest>.*)$")
 _HASH = re.compile(r"hashpartitioning\((?P<keys>.*?), (?P<number>\d+)\)")

@@ -14,8 +14,7 @@ from headway.domain import EventTimeWindow, StatefulOperator
 from headway.domain.writes import STORE_OF_SCHEME, CheckpointStore
 from headway.lazy_classes import dataclass
 from headway.profiler.plan_event_time import interval_s, stateful_chain, windows_of
-from headway.profiler.plan_nodes import is_join
-from headway.profiler.plan_tree import PrintedOperator, printed_operators
+from headway.profiler.plan_nodes import PrintedOperator, is_join, printed_operators
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

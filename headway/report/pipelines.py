@@ -15,9 +15,8 @@ from headway.units import counted, exact_duration, format_duration, format_rate
 if TYPE_CHECKING:
     from headway.models.pipeline.latency import PipelineLatency
     from headway.models.pipeline.parameters import PipelineSetting
-    from headway.planner.kinds.pipeline_runs import PipelineRuns
     from headway.planner.kinds.pipeline_search import PipelinePlan, PipelineRule, RoundsPlan
-    from headway.planner.kinds.pipelines import PipelinePrediction
+    from headway.planner.kinds.pipelines import PipelinePrediction, PipelineRuns
 
 _LEVELS = (0.5, 0.95, 0.99, 0.999)
 _NO_VALUE = "-"

@@ -17,10 +17,8 @@ from headway.domain.writes import CheckpointStore, StorePrice
 from headway.errors import InputError
 from headway.formats.profile_file import load_any_profile, load_profile
 from headway.spec.declared import declared_profile
-from headway.spec.kinds.catalog import NodeCatalog, NodeEntry
-from headway.spec.kinds.cluster import Cluster
+from headway.spec.kinds.catalog import Cluster, NodeCatalog, NodeEntry, ReserveEntry
 from headway.spec.kinds.jobs import BatchJob, StreamingJob
-from headway.spec.kinds.reserves import ReserveEntry
 from headway.spec.spec_file import load_spec_of, parse_spec, spec_of
 from headway.units import HOURS_PER_MONTH, counted, parse_size_bytes
 
@@ -53,7 +51,7 @@ def ending_job_of(name: str, job: BatchJob) -> EndingJob:
     if job.profile is not None:
         deadline = Deadline(limit_s=job.deadline_s)
         return ending_job(load_any_profile(job.profile), deadline, job.rows)
-    from headway.spec.declared_batch import declared_application
+    from headway.spec.declared import declared_application
 
     assert job.declared is not None
     return declared_application(name, job.declared, job.deadline_s)

@@ -24,8 +24,7 @@ from tuning_simulated_page import FIXED, OPTIMUM, TraceResult
 
 from headway.domain.live import ExecutorStep, PolicyOutcome
 from headway.errors import InputError
-from headway.models.simulation.closed_loop import LoopTrace
-from headway.models.simulation.loop_run import LoopRun
+from headway.models.simulation.closed_loop import LoopRun, LoopTrace
 
 ROOT = Path(__file__).parents[2]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from headway.planner.alike import is_slower, shortest_trigger_first
 from headway.planner.candidates import Candidates, all_candidates
+from headway.planner.rungs import is_slower, shortest_trigger_first
 from tests.planner.test_staircase import a_question
 from tests.seeds import seeds
 

@@ -20,7 +20,6 @@ from headway.models.pipeline.parameters import (
     ReducerState,
     two_group_update,
 )
-from headway.planner.kinds.pipeline_runs import simulate_runs
 from headway.planner.kinds.pipeline_search import (
     PipelinePlan,
     RoundsPlan,
@@ -33,6 +32,7 @@ from headway.planner.kinds.pipelines import (
     PipelineSpace,
     busy_ratios,
     predict_pipeline,
+    simulate_runs,
     statistic_s,
 )
 from headway.spec.kinds.pipelines import MicroBatchPipeline

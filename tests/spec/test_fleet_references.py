@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from headway.api.validate import validate
+from headway.api.specs import validate
 from headway.errors import InputError
 
 FLEET = """\

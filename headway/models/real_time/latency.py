@@ -20,8 +20,7 @@ from headway.models.queues.times import (
     zero_or_gamma_law,
 )
 from headway.models.queues.wait import queue_wait
-from headway.models.real_time.shuffled_queue import shuffled_wait
-from headway.models.real_time.stages import RealTimeStage, sustainable_rate_per_s
+from headway.models.real_time.stages import RealTimeStage, shuffled_wait, sustainable_rate_per_s
 
 _STEPS = 16384.0
 _RARE = 1e-6

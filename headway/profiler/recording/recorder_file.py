@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from headway.errors import HeadwayError, InputError
-from headway.formats.appended_file import AppendedFile
+from headway.formats.text_file import AppendedFile
 
 Json: TypeAlias = Mapping[str, Any]
 LEFT_OUT_TEXT = "left out"

@@ -11,8 +11,8 @@ import msgspec
 
 from headway.domain import Decision, Policy
 from headway.errors import InputError
-from headway.formats.appended_file import AppendedFile
 from headway.formats.own_files import read_bytes
+from headway.formats.text_file import AppendedFile
 
 _LOG = logging.getLogger("headway.gate")
 _MOST_BUFFERED_BYTES = 8192

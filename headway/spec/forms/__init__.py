@@ -4,8 +4,16 @@ A noun of a file is a frozen dataclass whose fields are made by :func:`entry`. T
 its messages, the JSON Schema for editors and the reference are derived from that one declaration.
 """
 
-from headway.spec.forms.entries import Entry, as_in, entries_of, entry, require_different_names
-from headway.spec.forms.reader import FAULTY, Reader, place
+from headway.spec.forms.entries import (
+    FAULTY,
+    Entry,
+    Reader,
+    as_in,
+    entries_of,
+    entry,
+    place,
+    require_different_names,
+)
 
 __all__ = [
     "FAULTY", "Entry", "Reader",

@@ -12,8 +12,7 @@ from typing import Any
 from headway.errors import InputError
 from headway.formats.yaml_document import Plain, Route, shown
 from headway.limits import MOST_INT
-from headway.spec.forms.entries import JsonSchema, Kind, entries_of
-from headway.spec.forms.reader import FAULTY, Reader
+from headway.spec.forms.entries import FAULTY, JsonSchema, Kind, Reader, entries_of
 
 _GROUPED = re.compile(r"[-+]?[0-9]+(?:_[0-9]+)+")
 _WHOLE = re.compile(r"[-+]?[0-9]+(?:_[0-9]+)*")

@@ -20,9 +20,8 @@ from headway.limits import (
     MOST_PARTITIONS,
     SHORTEST_TRIGGER_S,
 )
-from headway.spec.forms.entries import JsonSchema, Kind
+from headway.spec.forms.entries import FAULTY, JsonSchema, Kind, Reader
 from headway.spec.forms.kinds import FilePath, ListOf, Number, Parsed, Text, whole
-from headway.spec.forms.reader import FAULTY, Reader
 from headway.units import parse_duration_s, parse_rate_per_s, parse_rows, parse_size_bytes
 
 

@@ -7,8 +7,7 @@ from headway.lazy_names import loads_when_used
 # A kind is called in files what its noun is called here.
 _HOMES = {
     "headway.spec.kinds.jobs": "StreamingJob BatchJob",
-    "headway.spec.kinds.cluster": "Cluster",
-    "headway.spec.kinds.catalog": "NodeCatalog",
+    "headway.spec.kinds.catalog": "Cluster NodeCatalog",
     "headway.spec.kinds.capacity": "CapacityPlan",
     "headway.spec.kinds.schedule": "QuerySchedule",
     "headway.spec.kinds.tuning": "Exploration Tuning",

@@ -25,7 +25,7 @@ from headway.spec.forms.kinds import (
     Text,
     whole,
 )
-from headway.spec.kinds.cluster import Cluster
+from headway.spec.kinds.catalog import Cluster
 from headway.spec.kinds.rates import Rate, RateForm
 
 _CONFIDENCE = Number(words="a confidence, 0.5 or more and below 1", low=0.5, high=0.9999)

@@ -16,8 +16,13 @@ from headway.domain.live import Bounds, ExecutorStep, PolicyComparison, PolicyOu
 from headway.errors import InputError
 from headway.models.arrays import Array
 from headway.models.job.setting import after_commit_s, duration_model
-from headway.models.simulation.closed_loop import LoopJob, LoopTrace, Policy, simulate_closed_loop
-from headway.models.simulation.loop_run import LoopRun
+from headway.models.simulation.closed_loop import (
+    LoopJob,
+    LoopRun,
+    LoopTrace,
+    Policy,
+    simulate_closed_loop,
+)
 from headway.models.simulation.rate_trace import BatchNoise
 from headway.planner.question import Question
 from headway.planner.search import question_of

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from headway.domain import JobProfile
-from headway.models.job.kept_bytes import checkpoint_bytes, sink_log_bytes_per_day
+from headway.models.job.batch_files import checkpoint_bytes, sink_log_bytes_per_day
 from tests.factories import a_profile
 from tests.models.job.test_batch_files import STATE, a_stateful_profile
 

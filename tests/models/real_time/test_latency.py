@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 from headway.models.arrays import Array
 from headway.models.queues.queueing import lindley_waits_s, pollaczek_khinchine_wait
 from headway.models.real_time.latency import gap_probability, real_time_latency
-from headway.models.real_time.shuffled_queue import shuffled_wait
 from headway.models.real_time.stages import (
     RealTimeStage,
     required_slots,
     shuffle_wait_limit_s,
+    shuffled_wait,
     sustainable_rate_per_s,
 )
 from tests.oracles.real_time import PlayedStage, simulate_real_time

@@ -23,7 +23,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 import headway
 from headway.errors import HeadwayError, InputError
-from headway.formats.appended_file import AppendedFile
+from headway.formats.text_file import AppendedFile
 from headway.profiler import schema
 from headway.profiler.coverage import gaps
 from headway.profiler.recording.driver_store import DriverStore

@@ -12,7 +12,7 @@ import pytest
 
 import headway
 from headway.errors import InputError
-from headway.formats.appended_file import AppendedFile
+from headway.formats.text_file import AppendedFile
 from headway.profiler.coverage import gaps
 from headway.profiler.recording.recorder_file import FileLostError, Json, RotatingFile
 
@@ -118,7 +118,7 @@ def test_a_recorder_of_another_process_is_heard_of_as_long_as_it_lives(tmp_path:
     path = tmp_path / "job.headway.jsonl"
     code = (
         "import sys; from pathlib import Path\n"
-        "from headway.formats.appended_file import AppendedFile\n"
+        "from headway.formats.text_file import AppendedFile\n"
         "file = AppendedFile(Path(sys.argv[1])); print('open', flush=True); sys.stdin.read()"
     )
     with subprocess.Popen(
