@@ -59,7 +59,7 @@ if TYPE_CHECKING:
 # Calls whose module has their name.
 _CALLS = (
     "backtest capacity check diff emit explain explore init lock page plan predict schedule "
-    "tune validate watch windows"
+    "tune watch windows"
 )
 _HOMES = {
     **{f"headway.api.{name}": name for name in _CALLS.split()},
@@ -68,7 +68,7 @@ _HOMES = {
     "headway.api.profile": "profile survey",
     "headway.api.shed": "bring_back shed shedding_batches",
     "headway.api.simulate": "simulate simulate_policies",
-    "headway.api.specs": "plan_spec",
+    "headway.api.specs": "plan_spec validate",
     "headway.api.supervised": "setting stop_when_asked",
     "headway.domain": "Arrivals Configuration JobProfile Plan Prediction QuerySetting Target",
     "headway.domain.command_questions": "Limits",
