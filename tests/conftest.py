@@ -50,7 +50,7 @@ _BEGUN_EARLY = (
     *("tests/test_code_blocks.py", "tests/test_configs.py", "tests/test_watched_runs.py"),
     *("tests/cli/test_capacity_of_queries.py", "tests/cli/test_terminal.py"),
     *("tests/planner/test_live_rule.py", "tests/planner/test_pipelines.py"),
-    *("tests/planner/test_staircase.py", "tests/profiler/streaming/test_fit_error.py"),
+    *("tests/planner/test_nodes_by_rate.py", "tests/profiler/streaming/test_fit_error.py"),
     *("tests/report/test_pages.py", "tests/runtime/sharing/test_log_state.py"),
     *("tests/tuning/test_crash_table.py", "tests/tuning/test_machine.py"),
 )

@@ -34,7 +34,7 @@ ROOT = Path(__file__).parents[1]
 EXAMPLES = ROOT / "examples"
 # Who shows findings, and the two that put one into a message of another kind.
 SHOW = ("report/", "emitters/", "formats/as_json.py", "formats/codec.py")
-PUT_IN_A_MESSAGE = ("planner/promised.py", "api/check.py", "formats/from_json.py")
+PUT_IN_A_MESSAGE = ("planner/promised_latency.py", "api/check.py", "formats/from_json.py")
 
 
 def test_every_code_has_its_words_once() -> None:

@@ -8,7 +8,7 @@ from headway.api.plan import plan
 from headway.api.predict import predict
 from headway.domain import AdvisedRun, JobProfile, Promise, Target
 from headway.errors import InputError, argument
-from headway.models.job.advice import AskedSetting, advised_runs
+from headway.models.job.advice import SettingLatency, advised_runs
 
 
 def advise(
@@ -31,6 +31,6 @@ def advise(
     if rate is None:
         return advised_runs(profile)
     if target is None:
-        return advised_runs(profile, AskedSetting.of(predict(profile, rate=rate)))
+        return advised_runs(profile, SettingLatency.of(predict(profile, rate=rate)))
     answer = plan(profile, rate=rate, target=target)
-    return advised_runs(profile, AskedSetting.of(answer.prediction, answer.target))
+    return advised_runs(profile, SettingLatency.of(answer.prediction, answer.target))

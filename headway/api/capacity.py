@@ -185,7 +185,7 @@ def _kept(
         if plan.supply_of[index] >= 0
     ]
     computations = (job.kept_computation(speed) for job, speed in judged)
-    maker.known_needs.foresee(dict(filter(None, computations)))
+    maker.known_needs.compute_ahead(dict(filter(None, computations)))
     for job, speed in judged:
         probability = job.kept(speed)
         if probability is not None:

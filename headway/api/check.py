@@ -15,10 +15,10 @@ from headway.ci.changes import (
     finding,
     is_same_rate,
     judged_today,
+    largest_rise_text,
     restrictions,
     same_promises,
     stream_changes,
-    what_grew,
 )
 from headway.ci.nouns import Finding, Held, Level, Report, Rule
 from headway.digits import format_money
@@ -270,7 +270,7 @@ def _more_expensive(
     if cost_causes:
         text = f"{text}; {'; '.join(cause.in_words for cause in cost_causes)}"
     if any("costs of the job" in cause.whys for cause in cost_causes):
-        text += what_grew(then, as_locked)
+        text += largest_rise_text(then, as_locked)
     key, where = _key_and_place(cost_causes, planned)
     yield finding(planned, Rule.COST, level, key, text, where)
 

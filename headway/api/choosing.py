@@ -21,7 +21,7 @@ _LESS_URGENT = 10
 _ANSWER = "from headway.api.choosing import answer; answer()"
 
 
-def choose_beside(
+def choose_in_own_process(
     works: Sequence[QueryWork], cores: float, requested_policy: Policy
 ) -> tuple[Policy, int]:
     """The policy that simulation prefers, and how many at once; in this process if none starts."""

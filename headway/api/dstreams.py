@@ -19,7 +19,7 @@ from headway.units import counted
 def predict_application(job: ApplicationProfile, question: PredictQuestion) -> DStreamsPrediction:
     """Latency of a DStreams application at a setting; by default everything is as profiled."""
     batches = DStreamsBatches.of(job)
-    profiled = batches.seen
+    profiled = batches.profiled_setting
     setting = replace(
         profiled,
         executors=question.executors or profiled.executors,
@@ -53,7 +53,7 @@ def plan_application(job: ApplicationProfile, question: PlanQuestion) -> DStream
             load=load,
             target=target,
             space=space,
-            concurrent_jobs=question.concurrent_jobs or batches.seen.concurrent_jobs,
+            concurrent_jobs=question.concurrent_jobs or batches.profiled_setting.concurrent_jobs,
             batch_interval_s=batch_interval_s,
             confidence=question.confidence,
         )

@@ -36,7 +36,7 @@ from headway.domain.command_questions import LogsQuestion
 from headway.errors import EventLogError, HeadwayError, InputError
 from headway.formats.exploration_file import ExplorationState, ExploredRun, load_state, save_state
 from headway.formats.profile_file import save_profile
-from headway.models.job.advice import AskedSetting, advised_runs
+from headway.models.job.advice import SettingLatency, advised_runs
 from headway.models.job.predict import predict
 from headway.profiler.recording.recorder import record
 from headway.profiler.spark.session import embedded_session
@@ -333,7 +333,7 @@ class _Exploring:
         """The advised settings for the session's slots; if none helps the question, in general."""
         explored = self.outcome(state)
         job_profile = explored.profile
-        asked_setting = AskedSetting.of(explored.plan.prediction, explored.plan.target)
+        asked_setting = SettingLatency.of(explored.plan.prediction, explored.plan.target)
         asked_setting = replace(
             asked_setting,
             configuration=replace(

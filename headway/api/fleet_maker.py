@@ -20,7 +20,7 @@ from headway.fleet.plan_fleet import plan_fleet, serve_most
 from headway.fleet.prices import MOST_PAIRS, is_planned_again
 from headway.fleet.problem import load_solver
 from headway.fleet.scenarios import drawn_ratios, plan_for_chance, plan_of_least_regret
-from headway.spec.fleet_of import FleetForm, JobNeeds, fleet_members, nodes_on_offer
+from headway.spec.fleet_form import FleetForm, JobNeeds, fleet_members, nodes_on_offer
 from headway.spec.kinds.capacity import CapacityPlan, FleetEntry, PoolEntry
 from headway.spec.kinds.jobs import BatchJob, StreamingJob
 from headway.spec.kinds.schedule import QuerySchedule

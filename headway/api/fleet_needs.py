@@ -10,7 +10,7 @@ from typing import Any, TypeVar, cast
 from headway.domain import Application, EndingJob, JobProfile, NodeType
 from headway.fleet.nouns import JobWrites
 from headway.processes import AllCores
-from headway.spec.fleet_of import JobNeeds
+from headway.spec.fleet_form import JobNeeds
 from headway.spec.kinds.capacity import FleetEntry
 from headway.spec.kinds.catalog import Cluster, NodeCatalog
 from headway.spec.kinds.jobs import BatchJob, StreamingJob
@@ -35,7 +35,7 @@ class KnownNeeds:
             self._by_key[key] = compute()
         return cast(Need, self._by_key[key])
 
-    def foresee(
+    def compute_ahead(
         self,
         computations: Mapping[Hashable, Callable[[], Any]],
         *,

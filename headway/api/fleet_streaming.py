@@ -20,11 +20,11 @@ from headway.fleet.nouns import JobWrites
 from headway.planner.after_start import for_fresh_jvm
 from headway.planner.bill import planned_writes
 from headway.planner.candidates import candidates_at
+from headway.planner.nodes_by_rate import NodesByRate
 from headway.planner.purchase import at_core_speed
 from headway.planner.question import Question, burst_of, with_limit
 from headway.planner.search import chosen_at, question_of
 from headway.planner.space import SearchSpace
-from headway.planner.staircase import Staircase
 from headway.planner.verdict import kept_probability
 from headway.spec.kinds.capacity import FleetEntry
 from headway.spec.kinds.catalog import NodeCatalog
@@ -32,7 +32,7 @@ from headway.spec.kinds.jobs import StreamingJob
 from headway.spec.kinds.rates import hourly_rates, peak_rate
 from headway.spec.parts import cluster_of, store_price
 
-# What is computed once for jobs that are alike: staircases with needs, and with bounds of them.
+# What is computed once for jobs that are alike: nodes by rate with needs, and with bounds of them.
 _SEARCHED, _BOUNDED = "searched", "bounded"
 
 
@@ -71,13 +71,13 @@ class StreamingNeeds(FleetJob):
             return None
         if self._has_burst:
             self._question(speed)  # refuses a burst that is not above the rate
-        return self._staircase(_SEARCHED, speed).fewest_nodes(self._rates_per_s)
+        return self._nodes_by_rate(_SEARCHED, speed).fewest_nodes(self._rates_per_s)
 
     def least_executors(self, speed: float) -> tuple[int, ...] | None:
         """A lower bound of these: by moments where that was foreseen, or by noise-free models."""
         if self.profile.growth is not None:
             return None
-        return self._staircase(_BOUNDED, speed).least_nodes(self._rates_per_s)
+        return self._nodes_by_rate(_BOUNDED, speed).least_nodes(self._rates_per_s)
 
     def kept_computation(self, speed: float) -> tuple[Hashable, Callable[[], float]] | None:
         """How this probability is computed, by its key."""
@@ -155,9 +155,9 @@ class StreamingNeeds(FleetJob):
     def _has_burst(self) -> bool:
         return any(map(burst_of, self.job.targets))
 
-    def _staircase(self, result_kind: str, speed: float) -> Staircase:
+    def _nodes_by_rate(self, result_kind: str, speed: float) -> NodesByRate:
         return self.known_needs.once(
-            self._key(result_kind, speed), lambda: Staircase(self._question(speed))
+            self._key(result_kind, speed), lambda: NodesByRate(self._question(speed))
         )
 
     def _key(self, result_kind: str, speed: float) -> tuple[Hashable, ...]:
@@ -235,7 +235,7 @@ def search_together(
     other kinds need, which takes little.
     """
     questions: dict[Hashable, Question] = {}
-    makes: dict[Hashable, Callable[..., Staircase]] = {}
+    makes: dict[Hashable, Callable[..., NodesByRate]] = {}
     rates_per_s: dict[Hashable, list[list[float]]] = defaultdict(list)
     of_other_kinds: list[Callable[[], object]] = []
     for job, speed, is_searched in searches:
@@ -248,7 +248,7 @@ def search_together(
         key = job._key(_SEARCHED if is_searched else _BOUNDED, speed)
         if key not in questions:
             questions[key] = job._question(speed)
-            makes[key] = Staircase.searched if is_searched else Staircase.bounded
+            makes[key] = NodesByRate.searched if is_searched else NodesByRate.bounded
         rates_per_s[key].append(job._rates_per_s)
 
     def prepare() -> None:
@@ -257,7 +257,7 @@ def search_together(
 
     # The longest searches come first, so that all processes end at about the same time.
     keys = sorted(questions, key=lambda key: -len(rates_per_s[key]))
-    known_needs.foresee(
+    known_needs.compute_ahead(
         {key: partial(makes[key], questions[key], rates_per_s[key]) for key in keys},
         first=prepare,
     )

@@ -24,7 +24,7 @@ from headway.report.evidence import evidence_of
 from headway.report.page import sheet_page
 from headway.report.profile_sheet import profile_sheet
 from headway.report.stream_page import stream_page_sheet
-from headway.report.what_if import Question
+from headway.report.what_if import WhatIf
 
 Tell: TypeAlias = Callable[[str, float], None]
 _TIMES_THE_P99 = 1.5  # a profile has no target: the sliders start this far above its p99
@@ -88,7 +88,7 @@ def page(
     if kind == "plan":
         evidence: tuple[Section, ...] = ()
         if job is not None:
-            question = Question.of(result, profile_file or _usual_file(job))
+            question = WhatIf.of(result, profile_file or _usual_file(job))
             evidence = evidence_of(job, question, tell=tell)
         sheet = stream_page_sheet(result, evidence=evidence)
         embedded = json_text(stream_json(result))
@@ -122,7 +122,7 @@ def _profile_evidence(profile: JobProfile, profile_file: str, tell: Tell) -> tup
         limit_s = float(f"{_TIMES_THE_P99 * latency.p99_s:.1g}")
     return evidence_of(
         profile,
-        Question(
+        WhatIf(
             prediction=prediction,
             target=Target(quantile=0.99, limit_s=limit_s),
             nodes=profile.baseline.executors,

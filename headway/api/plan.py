@@ -361,12 +361,14 @@ def plan_query(job: JobProfile, question: PlanQuestion) -> StreamAnswer:
     return with_changes(
         answer,
         prediction=with_next_run(answer.prediction, job, first),
-        findings=(*_not_asked(question, answer, job), *answer.findings),
+        findings=(*_taken_from_profile(question, answer, job), *answer.findings),
         skew=later(lambda: _skew(answer, job, counts)),
     )
 
 
-def _not_asked(question: PlanQuestion, answer: StreamAnswer, job: JobProfile) -> Iterator[Finding]:
+def _taken_from_profile(
+    question: PlanQuestion, answer: StreamAnswer, job: JobProfile
+) -> Iterator[Finding]:
     """What of the question is that of the profiled run."""
     if question.rate_per_s is None:
         numbers = {"rate_per_s": answer.rate_per_s}

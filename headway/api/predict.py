@@ -259,9 +259,9 @@ def with_next_run(
     """
 
     def next_run() -> AdvisedRun | None:
-        from headway.models.job.advice import AskedSetting
+        from headway.models.job.advice import SettingLatency
 
-        setting = AskedSetting.of(prediction, target)
+        setting = SettingLatency.of(prediction, target)
         if is_by_job:
             setting = replace(setting, interval_s=setting.interval_in(prediction))
         return setting.next_run(job)

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from headway.api.choosing import choose_beside
+from headway.api.choosing import choose_in_own_process
 from headway.assumptions.turns import LONGEST_WAIT_RATIO, SHORTEST_LONGEST_WAIT_S
 from headway.domain import JobProfile, Policy, ScheduledQuery, ScheduleReport, Target, WindowGrid
 from headway.domain.argument_values import Choice, names_of
@@ -213,7 +213,7 @@ def schedule(
         at_once=at_once,
         decisions=decisions,
         memory_limit_bytes=limit_bytes,
-        choose=choose_beside,
+        choose=choose_in_own_process,
         off=off,
     )
     return ScheduleGate(spark, gate)

@@ -66,7 +66,7 @@ def plan_file(file: SpecFile, **changes: Any) -> Planned:
 
 def _arguments_of(job: Any, *, ends: bool) -> dict[str, Any]:
     """Arguments of a job's plan: of one that ends for its deadline, else at its highest rate."""
-    arguments = {"confidence": job.confidence, **_cluster_said(job)}
+    arguments = {"confidence": job.confidence, **_cluster_arguments(job)}
     if ends:
         return {"target": Deadline(limit_s=job.deadline_s), **arguments}
     return {
@@ -84,7 +84,7 @@ def _arguments_of(job: Any, *, ends: bool) -> dict[str, Any]:
     }
 
 
-def _cluster_said(job: StreamingJob | BatchJob) -> dict[str, Any]:
+def _cluster_arguments(job: StreamingJob | BatchJob) -> dict[str, Any]:
     """Arguments of a plan from the cluster of a job."""
     cluster = cluster_of(job)
     if cluster is None:

@@ -98,7 +98,7 @@ def locked_slots(planned: PlannedBatch, then: LockedBatch) -> int:
     )
 
 
-def what_grew(then: AnyLocked, predicted: Prediction | None) -> str:
+def largest_rise_text(then: AnyLocked, predicted: Prediction | None) -> str:
     """The part of the latency that grew most in the locked configuration; empty if none did.
 
     Locks of earlier versions do not contain the parts.

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from headway.cli.options import DURATION, LEVEL, Function, Option, Parsed, was_given
-from headway.domain.argument import Argument, Question, arguments_of
+from headway.domain.argument import Argument, CommandQuestion, arguments_of
 from headway.domain.argument_values import (
     CONFIDENCE_LEVEL,
     FLAG,
@@ -21,7 +21,7 @@ from headway.domain.argument_values import (
 )
 
 
-def options_of(question: type[Question]) -> Callable[[Function], Function]:
+def options_of(question: type[CommandQuestion]) -> Callable[[Function], Function]:
     """A decorator that gives a command an option for each argument of a question."""
 
     def with_options(command: Function) -> Function:
@@ -33,7 +33,7 @@ def options_of(question: type[Question]) -> Callable[[Function], Function]:
     return with_options
 
 
-def given_options(question: type[Question]) -> dict[str, Any]:
+def given_options(question: type[CommandQuestion]) -> dict[str, Any]:
     """The arguments that were given on the command line, by their names in the library."""
     values = click.get_current_context().params
     return {

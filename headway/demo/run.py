@@ -27,7 +27,7 @@ from headway.report.page import sheet_page
 from headway.report.sheet_text import sheet_text, text_of_sections
 from headway.report.stream import stream_sheet
 from headway.report.stream_page import stream_page_sheet
-from headway.report.what_if import Question
+from headway.report.what_if import WhatIf
 from headway.report.wording import trigger_words
 from headway.runtime.clock_source import clock_source_jar
 from headway.runtime.measure import MeasuredRun, run_query
@@ -327,7 +327,7 @@ def _write_comparison(
     write_text(folder / "comparison.txt", text + "\n", label="the comparison")
     file = "word-count.profile.yaml"
     page = sheet_page(
-        stream_page_sheet(plan, comparisons, evidence_of(profile, Question.of(plan, file))),
+        stream_page_sheet(plan, comparisons, evidence_of(profile, WhatIf.of(plan, file))),
         files=["plan.json", file],
         profile=profile,
         made_at=datetime.now(UTC),

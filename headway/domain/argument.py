@@ -33,7 +33,7 @@ Topic: TypeAlias = Literal["What you ask", "What is fixed", "The nodes", "Output
 
 
 @dataclass(frozen=True, kw_only=True)
-class Question:
+class CommandQuestion:
     """What a command asks: a field for each argument, and the names of those that were given.
 
     Questions have no slots, so that one can have the arguments of two others.
@@ -42,7 +42,7 @@ class Question:
     named_arguments: frozenset[str] = frozenset()
 
 
-AnyQuestion = TypeVar("AnyQuestion", bound=Question)
+AnyQuestion = TypeVar("AnyQuestion", bound=CommandQuestion)
 Call = TypeVar("Call", bound=Callable[..., Any])
 
 
@@ -108,13 +108,13 @@ def argument_of(
     return field(default=default, metadata={"argument": declared})
 
 
-def as_in(question: type[Question], field_name: str) -> Any:
+def as_in(question: type[CommandQuestion], field_name: str) -> Any:
     """A field of a question that is the same argument as that of another one."""
     declared = question.__dataclass_fields__[field_name]
     return field(default=declared.default, metadata=declared.metadata)
 
 
-def arguments_of(question: type[Question]) -> tuple[Argument, ...]:
+def arguments_of(question: type[CommandQuestion]) -> tuple[Argument, ...]:
     """The arguments of a question in the order of its fields, those first that are to be."""
     return _arguments_of(cast("Hashable", question))
 
@@ -146,7 +146,7 @@ def _says_something(value: object) -> bool:
     return not (value is None or value is False or (isinstance(value, list | tuple) and not value))
 
 
-def takes(question: type[Question]) -> Callable[[Call], Call]:
+def takes(question: type[CommandQuestion]) -> Callable[[Call], Call]:
     """A decorator for a call whose ``**options`` are the arguments of a question, and no others.
 
     Its signature shows them. Arguments that the call itself names are passed as they are.
@@ -206,7 +206,7 @@ def read_question(question: type[AnyQuestion], options: Mapping[str, Any]) -> An
     return question(named_arguments=given_names(options), **values)
 
 
-def refuse_for(kind: StrEnum, question: type[Question], options: Mapping[str, Any]) -> None:
+def refuse_for(kind: StrEnum, question: type[CommandQuestion], options: Mapping[str, Any]) -> None:
     """Refuse given arguments that mean nothing for jobs of a kind.
 
     Raises RefusedArgumentError, which names the first of them, others for which the reason is the

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 import headway.domain.argument_values as values
-from headway.domain.argument import Question, argument_of, arguments_of, as_in
+from headway.domain.argument import CommandQuestion, argument_of, arguments_of, as_in
 from headway.domain.argument_values import FLAG, Positive, ReadBy, not_expected, parse_share
 from headway.domain.playback import Outage, RateTrace
 from headway.domain.question import KeyType, PlanQuestion, RunQuestion
@@ -49,7 +49,7 @@ _GROWTH = Positive(words="a ratio, e.g. 1.5x", parse=parse_growth, maximum=1e6)
 
 
 @dataclass(frozen=True, kw_only=True)
-class CapacityQuestion(Question):
+class CapacityQuestion(CommandQuestion):
     """What the capacity of a fleet is asked for."""
 
     growth_ratio: float | None = argument_of(
@@ -61,7 +61,7 @@ class CapacityQuestion(Question):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Limits(Question):
+class Limits(CommandQuestion):
     """How much worse than the lock counts as a regression, as shares such as 0.05 or ``"5%"``.
 
     A share of 0 allows no rise at all. Anything that is no share is an InputError.
@@ -134,7 +134,7 @@ def _properties(value: Any, name: str) -> tuple[tuple[str, str], ...]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class LogsQuestion(Question):
+class LogsQuestion(CommandQuestion):
     """With what logs are read."""
 
     engine: LogEngine = argument_of(
@@ -249,7 +249,7 @@ _WITHOUT_CHANCE = "ordered operators are simulated without chance"
 
 
 @dataclass(frozen=True, kw_only=True)
-class SimulateQuestion(Question):
+class SimulateQuestion(CommandQuestion):
     """What a simulation is asked for."""
 
     rate_trace: RateTrace | str | Path | None = argument_of(

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 import headway.domain.argument_values as values
 from headway.assumptions.planning import CONFIDENCE, MOST_NODES_OF_PLAN
 from headway.assumptions.resources import LEAST_HEAP_BYTES
-from headway.domain.argument import JobKind, Question, argument_of
+from headway.domain.argument import CommandQuestion, JobKind, argument_of
 from headway.domain.configuration import TaskCores
 from headway.domain.node_type import PLATFORMS, NodeType, Objective, Platform
 from headway.domain.switches import Switch
@@ -96,7 +96,7 @@ _NO_MINIMUM = not_for(
 
 
 @dataclass(frozen=True, kw_only=True)
-class SettingQuestion(Question):
+class SettingQuestion(CommandQuestion):
     """A setting of any job, of which a plan may fix a part."""
 
     trigger_s: float | None = _fixed(

@@ -134,10 +134,10 @@ def _require_said(
     patched_text: str, documents: Sequence[Any], node: Any, changes: Mapping[str, Tree], name: str
 ) -> None:
     """Read the patched text back: the changes are in it, and everything else is unchanged."""
-    required_content = read_back.with_changes(read_back.said_by(node), changes)
+    required_content = read_back.with_changes(read_back.content_of(node), changes)
     expected = [read_back.replaced(document, node, required_content) for document in documents]
     try:
-        actual = [read_back.said_by(document) for document in documents_of(patched_text, name)]
+        actual = [read_back.content_of(document) for document in documents_of(patched_text, name)]
         difference = read_back.first_difference(expected, actual)
     except InputError as error:
         difference = str(error)

@@ -17,7 +17,7 @@ from headway.errors import InputError
 from headway.formats.yaml_lines import Tree
 
 #: What a node says: a tag and a text, a list, or a mapping in which merged keys are spelt out.
-Said: TypeAlias = "tuple[str, str] | list[Said] | dict[str, Said]"
+Content: TypeAlias = "tuple[str, str] | list[Content] | dict[str, Content]"
 
 _TEMPLATE = re.compile(r"\{\{|\{%|<%|\$[\w({]")
 MERGE_TAG = "tag:yaml.org,2002:merge"
@@ -89,26 +89,26 @@ def require_readable(root: Any, name: str) -> None:
             waiting += [(part, False) for part in parts if id(part) not in sizes]
 
 
-def said_by(node: Any) -> Said:
+def content_of(node: Any) -> Content:
     """The content of a node for readers, including merged keys."""
     if isinstance(node, yaml.ScalarNode):
         return _scalar(node.tag, node.value)
     if isinstance(node, yaml.SequenceNode):
-        return [said_by(child) for child in node.value]
-    own_entries: dict[str, Said] = {}
-    merged: dict[str, Said] = {}
+        return [content_of(child) for child in node.value]
+    own_entries: dict[str, Content] = {}
+    merged: dict[str, Content] = {}
     for key, value in node.value:
         if key.tag == MERGE_TAG:
             for source in value.value if isinstance(value, yaml.SequenceNode) else [value]:
-                source_content = said_by(source)
+                source_content = content_of(source)
                 if isinstance(source_content, dict):
                     merged = source_content | merged
         else:
-            own_entries[repr(said_by(key))] = said_by(value)
+            own_entries[repr(content_of(key))] = content_of(value)
     return {**merged, **own_entries}
 
 
-def with_changes(content: Said | None, changes: Tree) -> Said:
+def with_changes(content: Content | None, changes: Tree) -> Content:
     """Required content of a patched node: the changes, and everything else unchanged."""
     match changes:
         case bool():
@@ -131,17 +131,19 @@ def with_changes(content: Said | None, changes: Tree) -> Said:
     return [with_changes(None, element) for element in changes]
 
 
-def replaced(root: Any, node: Any, new_content: Said) -> Said:
+def replaced(root: Any, node: Any, new_content: Content) -> Content:
     """The content of a document with the content of one of its nodes replaced."""
     if root is node:
         return new_content
     if not isinstance(root, yaml.CollectionNode):
-        return said_by(root)
+        return content_of(root)
     if isinstance(root, yaml.SequenceNode):
         return [replaced(child, node, new_content) for child in root.value]
-    entries = said_by(root)
+    entries = content_of(root)
     assert isinstance(entries, dict)
-    own_pairs = [(repr(said_by(key)), value) for key, value in root.value if key.tag != MERGE_TAG]
+    own_pairs = [
+        (repr(content_of(key)), value) for key, value in root.value if key.tag != MERGE_TAG
+    ]
     return {**entries, **{key: replaced(value, node, new_content) for key, value in own_pairs}}
 
 
@@ -152,7 +154,7 @@ def times_reached(root: Any, node: Any) -> int:
     return num_at_root + sum(times_reached(part, node) for part in parts)
 
 
-def first_difference(expected: Said, actual: Said) -> str | None:
+def first_difference(expected: Content, actual: Content) -> str | None:
     """The first difference of two readings, as a path; None if they are equal.
 
     >>> expected = {repr(("t", "a")): [("t", "1"), ("t", "2")]}
@@ -162,7 +164,7 @@ def first_difference(expected: Said, actual: Said) -> str | None:
     return next((text.removeprefix(".") for text in _differences(expected, actual, "")), None)
 
 
-def _differences(expected: Said, actual: Said, path: str) -> Iterator[str]:
+def _differences(expected: Content, actual: Content, path: str) -> Iterator[str]:
     if expected == actual:
         return
     if isinstance(expected, dict) and isinstance(actual, dict):
@@ -184,7 +186,7 @@ def _key_text(key: str) -> str:
     return str(tag_and_text[1]) if isinstance(tag_and_text, tuple) else key
 
 
-def _scalar(tag: str, text: str) -> Said:
+def _scalar(tag: str, text: str) -> Content:
     return tag, text.lower() if tag == f"{_TAG}bool" else text
 
 

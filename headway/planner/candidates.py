@@ -26,9 +26,9 @@ from headway.models.job.setting import (
 )
 from headway.models.job.upper_end import UpperEnd
 from headway.models.laws.normal import ndtri
-from headway.planner.promised import PromisedLatency
+from headway.planner.promised_latency import PromisedLatency
 from headway.planner.question import Question, burst_of
-from headway.planner.recovery import Pace, passage, recovery_s, start_after_outage
+from headway.planner.recovery import Pace, burst_effect, recovery_s, start_after_outage
 from headway.planner.tasks import launch_ratio
 
 BoolArray = NDArray[np.bool_]
@@ -204,7 +204,7 @@ class Candidates:
         """The largest batch during any burst of the targets; 0 without one. [rows]"""
         pace = self.planned_pace(rate_per_s)
         bursts = filter(None, map(burst_of, self.question.of_change))
-        largest_rows = [self._passage(burst, pace)[0] for burst in bursts]
+        largest_rows = [self._burst_effect(burst, pace)[0] for burst in bursts]
         return np.asarray(np.maximum.reduce([np.zeros(len(self)), *largest_rows]))
 
     def promised_latency_s(self, promise: Promise, rate_per_s: Numeric) -> Array:
@@ -269,7 +269,7 @@ class Candidates:
             excesses.append(_log(self._catch_up_s(promise, pace) / promise.limit_s))
         if burst is not None and burst.every_s is not None:
             between_s = burst.every_s - burst.length_s
-            _, recovered_s, _ = self._passage(burst, pace)
+            _, recovered_s, _ = self._burst_effect(burst, pace)
             excesses.append(_log(recovered_s / between_s))
         if isinstance(promise, DuringBurst):
             worst = self._worst_of_burst(promise.burst, pace)
@@ -278,27 +278,27 @@ class Candidates:
 
     def _catch_up_s(self, promise: CatchUp, pace: Pace) -> Array:
         if isinstance(promise.after, Burst):
-            return self._passage(promise.after, pace)[1]
+            return self._burst_effect(promise.after, pace)[1]
         size = self.num_slots, self.partitions
         start = start_after_outage(self.question.profile, size, pace)
         return recovery_s(pace, promise.after, start)
 
     def _worst_of_burst(self, burst: Burst, pace: Pace) -> Pace:
         """The lasting rate that is equivalent to the worst time of a burst: theory.md (P17)."""
-        most_rows, _, slowed = self._passage(burst, pace)
+        most_rows, _, slowed = self._burst_effect(burst, pace)
         rate_per_s = np.maximum(most_rows / slowed.interval_s(most_rows), pace.rate_per_s)
         return replace(slowed, rate_per_s=rate_per_s)
 
     def _asked_only(self, target: Target) -> Candidates:
         return replace(self, question=replace(self.question, target=target, also=()))
 
-    def _passage(self, burst: Burst, pace: Pace) -> tuple[Array, Array, Pace]:
+    def _burst_effect(self, burst: Burst, pace: Pace) -> tuple[Array, Array, Pace]:
         """Largest batch and recovery time of settings in a burst, and the upper end for both."""
         # Larger batches may be less certain by the profile; which ones occur is decided as in (P4).
-        expected, _ = passage(replace(pace, factor=np.ones(len(self))).with_axis(), burst)
+        expected, _ = burst_effect(replace(pace, factor=np.ones(len(self))).with_axis(), burst)
         factor = np.maximum(pace.factor, self.upper_end().factor(expected))
         slowed = replace(pace, factor=factor)
-        return *passage(slowed.with_axis(), burst), slowed
+        return *burst_effect(slowed.with_axis(), burst), slowed
 
     def planned_law(self, rate_per_s: Numeric) -> SettingLaw:
         """The law with all durations at the upper end for the confidence."""

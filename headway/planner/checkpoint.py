@@ -17,12 +17,12 @@ from headway.domain.target import targets_text
 from headway.errors import InputError, argument
 from headway.planner.bill import within_limits
 from headway.planner.candidates import all_candidates
-from headway.planner.choice import chosen_setting, fills_slots
 from headway.planner.explained_setting import ExplainedSetting
-from headway.planner.fewest import fewest_nodes
+from headway.planner.fewest_nodes import fewest_nodes
 from headway.planner.noise_free import lowest_latency
 from headway.planner.profiled_memory import before_words, same_value
 from headway.planner.question import Question
+from headway.planner.setting_choice import chosen_setting, fills_slots
 from headway.planner.spark_settings import profiled_values
 from headway.sparkconf import KNOBS, Knob, applies_when, knob_of
 from headway.units import counted, format_duration, spark_trigger_text

@@ -191,15 +191,15 @@ def fewest_of(
         return Fewest(None, Optimality(least_nodes=max_nodes + 1, proved=True))
     tried: dict[int, bool] = {}
 
-    def will_do(index: int) -> bool:
+    def is_sufficient(index: int) -> bool:
         if index not in tried:
             tried[index] = keeps(counts[index])
         return tried[index]
 
     if tries_every:
-        index = next((index for index in range(len(counts)) if will_do(index)), None)
+        index = next((index for index in range(len(counts)) if is_sufficient(index)), None)
     else:
-        index = first_place(len(counts), will_do)
+        index = first_sufficient(len(counts), is_sufficient)
     before = range(len(counts) if index is None else index)
     return Fewest(
         None if index is None else counts[index],
@@ -207,7 +207,7 @@ def fewest_of(
     )
 
 
-def first_place(num_counts: int, will_do: Callable[[int], bool]) -> int | None:
+def first_sufficient(num_counts: int, is_sufficient: Callable[[int], bool]) -> int | None:
     """Index of the first sufficient count, or of one with no sufficient count close below it.
 
     Up to 64 are tried one by one. Of more, doubling steps find one (or, if none of these is
@@ -215,14 +215,14 @@ def first_place(num_counts: int, will_do: Callable[[int], bool]) -> int | None:
     below are tried.
     """
     if num_counts <= NODE_COUNTS_TRIED.value:
-        return next((index for index in range(num_counts) if will_do(index)), None)
+        return next((index for index in range(num_counts) if is_sufficient(index)), None)
     doubled = [2**power - 1 for power in range(num_counts.bit_length())]
     spread = np.unique(
         np.round(np.geomspace(1, num_counts, NODE_COUNTS_TRIED.value)).astype(int) - 1
     )
     missed: set[int] = set()
     for index in (*doubled, num_counts - 1, *spread.tolist()):
-        if will_do(int(index)):
+        if is_sufficient(int(index)):
             high = int(index)
             break
         missed.add(int(index))
@@ -231,10 +231,10 @@ def first_place(num_counts: int, will_do: Callable[[int], bool]) -> int | None:
     low = max((index for index in missed if index < high), default=-1)
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (low, middle) if will_do(middle) else (middle, high)
+        low, high = (low, middle) if is_sufficient(middle) else (middle, high)
     while True:
         below = range(max(high - NODE_COUNTS_TRIED_BELOW.value, 0), high)
-        lower = next((index for index in below if will_do(index)), None)
+        lower = next((index for index in below if is_sufficient(index)), None)
         if lower is None:
             return high
         high = lower

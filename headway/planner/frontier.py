@@ -17,14 +17,14 @@ from headway.models.job.calibration import is_calibrated
 from headway.models.job.capacity import sustainable_rate_per_s
 from headway.models.job.setting import duration_model, settled_batch_rows
 from headway.planner.bill import within_limits
-from headway.planner.borne_out import (
+from headway.planner.candidates import Candidates, Indices, all_candidates
+from headway.planner.certified_rate import (
     below_bursts_per_s,
-    borne_out_per_s,
+    certified_rate_per_s,
     highest_from_per_s,
     next_rate_per_s,
 )
-from headway.planner.candidates import Candidates, Indices, all_candidates
-from headway.planner.fewest import first_to_meet
+from headway.planner.fewest_nodes import first_to_meet
 from headway.planner.noise_free import likeliest, noise_free_rate_per_s
 from headway.planner.question import Question
 
@@ -70,7 +70,7 @@ def frontier_of(
             (candidates.nodes > shown_before) & (candidates.nodes <= shown)
         )
         firsts = [by_moments[nodes] for nodes in by_moments if shown_before < nodes <= shown]
-        best = _best_borne_out(
+        best = _best_certified(
             candidates,
             setting_indices,
             max(firsts, key=lambda first: first[1], default=None),
@@ -82,7 +82,7 @@ def frontier_of(
         yield _point(candidates.question, shown, configuration, rate_per_s)
 
 
-def _best_borne_out(
+def _best_certified(
     candidates: Candidates,
     setting_indices: Indices,
     by_moments: tuple[int, float] | None,
@@ -100,7 +100,9 @@ def _best_borne_out(
     first, first_per_s = by_moments
     least_per_s = 0.0 if best is None else best[1]
     if first_per_s * candidates.beyond_moments_ratio > least_per_s:
-        rate_per_s = borne_out_per_s(candidates.alone(first), first_per_s, below_per_s=below_per_s)
+        rate_per_s = certified_rate_per_s(
+            candidates.alone(first), first_per_s, below_per_s=below_per_s
+        )
         if rate_per_s > least_per_s:
             best = first, rate_per_s
     setting_indices = setting_indices[setting_indices != first]
@@ -138,7 +140,9 @@ def frontier_around(
     return frontier_of(candidates, counts, fewest_nodes)
 
 
-def with_own(points: Iterator[FrontierPoint], plan_point: FrontierPoint) -> Iterator[FrontierPoint]:
+def with_point_of_plan(
+    points: Iterator[FrontierPoint], plan_point: FrontierPoint
+) -> Iterator[FrontierPoint]:
     """A frontier in which rows with the plan's nodes, or more, have at least the plan's rate.
 
     The plan's setting is one of their settings.
@@ -160,10 +164,10 @@ def with_own(points: Iterator[FrontierPoint], plan_point: FrontierPoint) -> Iter
         )
 
 
-def own_point(setting: Candidates, configuration: Configuration) -> FrontierPoint:
+def point_of_setting(setting: Candidates, configuration: Configuration) -> FrontierPoint:
     """One setting with the highest rate that it sustains, including its rate limit."""
     through_per_s = sustainable_rate_per_s(setting.question.profile, configuration)
-    rate_per_s = borne_out_per_s(setting, float(sustainable_rates_per_s(setting)[0]))
+    rate_per_s = certified_rate_per_s(setting, float(sustainable_rates_per_s(setting)[0]))
     rate_per_s = min(rate_per_s, rounded_down(through_per_s))
     return _point(setting.question, int(setting.nodes[0]), configuration, rate_per_s)
 

@@ -179,7 +179,7 @@ def limited_recovery_s(
     return before_s + num_full * full_s + float(worked_off_s(pace, remaining_rows, longer_s))
 
 
-def passage(pace: Pace, burst: Burst) -> tuple[Array, Array]:
+def burst_effect(pace: Pace, burst: Burst) -> tuple[Array, Array]:
     """The largest batch [rows] in a burst, and the recovery time after its end [s].
 
     Several settings have one more axis, the last (`Pace.with_axis`). The recovery is ``inf`` if the
@@ -196,7 +196,7 @@ def passage(pace: Pace, burst: Burst) -> tuple[Array, Array]:
 
     >>> burst = Burst(rate_per_s=300.0, length_s=7.0)
     >>> pace = Pace(model=DurationModel(2.0, ()), rate_per_s=100.0, trigger_s=5.0)
-    >>> most_rows, recovery_s = passage(pace, burst)
+    >>> most_rows, recovery_s = burst_effect(pace, burst)
     >>> float(most_rows), float(recovery_s)
     (1500.0, 9.25)
     """

@@ -14,7 +14,7 @@ from headway.domain import StageProfile, Target
 from headway.errors import HeadwayError, require_packages
 from headway.models.estimation.batch_noise import noise_ratio_at
 from headway.models.laws.normal import ndtri
-from headway.planner.promised import PromisedLatency
+from headway.planner.promised_latency import PromisedLatency
 from headway.planner.question import Question
 
 if TYPE_CHECKING:

@@ -25,21 +25,21 @@ from headway.planner.answer import in_short
 from headway.planner.bill import within_limits
 from headway.planner.candidates import Candidates, all_candidates
 from headway.planner.checkpoint import held_by_checkpoint
-from headway.planner.choice import Buy, cheapest, chosen_setting
 from headway.planner.enumeration import (
     Fewest,
     enumerated,
     enumerated_if_feasible,
     require_prices,
 )
-from headway.planner.explain.explained import nearest_there_is, settled_on
+from headway.planner.explain.explained import feasible_plan, nearest_plan
 from headway.planner.explain.infeasible import lowest_latency_in_reach, nearest_beyond_limits
-from headway.planner.fewest import fewest_nodes
+from headway.planner.fewest_nodes import fewest_nodes
 from headway.planner.growing_batches import until_a_date, while_growing, with_growth_ahead
-from headway.planner.promised import require_predictable
+from headway.planner.promised_latency import require_predictable
 from headway.planner.purchase import Offer, offers_of
 from headway.planner.question import Question, burst_of
 from headway.planner.retention import require_rows_kept
+from headway.planner.setting_choice import Buy, cheapest, chosen_setting
 from headway.planner.space import SearchSpace
 from headway.planner.state_growth import with_full_join
 from headway.planner.switches import turned_offers
@@ -106,8 +106,8 @@ def plan(
             fewest = fewest._replace(optimality=relaxed)
         if fewest.nodes is not None:
             buy = replace(buy, sought=buy.setting)
-            return settled_on(buy, fewest.optimality, refused, _with_state(buy)), of_buy
-        return nearest_there_is(buy, fewest, offers, refused, beyond_limits), of_buy
+            return feasible_plan(buy, fewest.optimality, refused, _with_state(buy)), of_buy
+        return nearest_plan(buy, fewest, offers, refused, beyond_limits), of_buy
 
     require_rows_kept(question.also, question.retention_s)
     job = with_full_join(for_fresh_jvm(question.profile) if from_start else question.profile)
@@ -127,7 +127,7 @@ def plan(
         if best is None:
             return PlannedRate(rate_per_s=other_per_s)
         _, buy, fewest = best
-        return in_short(settled_on(buy, fewest.optimality, ()))
+        return in_short(feasible_plan(buy, fewest.optimality, ()))
 
     def rates() -> tuple[PlannedRate, ...]:
         bursts = filter(None, map(burst_of, question.also))

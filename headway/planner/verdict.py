@@ -12,10 +12,10 @@ from headway.lazy_classes import dataclass
 from headway.models.job.calibration import of_runs_and_fit
 from headway.models.job.capacity import Capacity, sustainable_rate_per_s
 from headway.models.job.declared import figures_at
-from headway.models.laws.inverse import last_kept, last_kept_near
+from headway.models.laws.inverse import last_nonpositive, last_nonpositive_near
 from headway.models.laws.normal import ndtr, ndtri
 from headway.planner.candidates import Candidates, candidates_at
-from headway.planner.frontier import own_point
+from headway.planner.frontier import point_of_setting
 from headway.planner.question import NO_LIMIT_S, Question
 from headway.planner.rate_limit import recovers_in_time
 from headway.units import format_rate
@@ -56,7 +56,7 @@ def kept_probability(setting: Candidates) -> float:
     else:
         lowest, high = 0, min(math.ceil(planned_step), _NUM_STEPS)
         at_lowest, guess = math.nan, high - at_planned / _EXCESS_PER_STEP
-    step = last_kept_near(
+    step = last_nonpositive_near(
         but_for_gain,
         lowest,
         high,
@@ -66,7 +66,7 @@ def kept_probability(setting: Candidates) -> float:
     )
     # The gain of errors needs a second chain, so it is computed only if everything else is met.
     if step > lowest and (at_step := excess(step)) > 0.0:
-        step = last_kept(excess, lowest, step, at_lowest, at_step)
+        step = last_nonpositive(excess, lowest, step, at_lowest, at_step)
     score = _score_of(step + 0.5)
     if is_kept:
         return max(float(ndtr(score)), confidence)
@@ -164,7 +164,7 @@ def judged_setting(question: Question, configuration: Configuration) -> JudgedSe
         stable_up_to_per_s=capacity.stable_up_to_per_s,
         is_over=capacity.is_over,
         limited_to_per_s=limited_to_per_s,
-        max_rate_per_s=own_point(setting, configuration).sustainable_rate_per_s,
+        max_rate_per_s=point_of_setting(setting, configuration).sustainable_rate_per_s,
     )
 
 

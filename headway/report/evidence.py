@@ -28,7 +28,7 @@ from headway.report.axes import (
     shares,
 )
 from headway.report.charts import Chart, LineChart
-from headway.report.what_if import SHARES, Grid, Question, grid_of, is_over, shares_of, upper_s
+from headway.report.what_if import SHARES, Grid, WhatIf, grid_of, is_over, shares_of, upper_s
 from headway.report.wording import setting_text, trigger_text
 from headway.units import HOURS_PER_MONTH, counted, format_duration, format_rate
 
@@ -50,7 +50,7 @@ _place_of = attrgetter("num_slots", "cores_per_executor", "shuffle_partitions", 
 
 
 def evidence_of(
-    profile: JobProfile, question: Question, *, tell: Callable[[str, float], None] = lambda *_: None
+    profile: JobProfile, question: WhatIf, *, tell: Callable[[str, float], None] = lambda *_: None
 ) -> tuple[Section, ...]:
     """The charts for a configuration of a profiled job; takes seconds, reported to ``tell``."""
     source_partitions = question.prediction.source_partitions
@@ -72,7 +72,7 @@ def evidence_of(
     )
 
 
-def _about_maps(question: Question, maps: Sequence[Chart]) -> Iterator[str]:
+def _about_maps(question: WhatIf, maps: Sequence[Chart]) -> Iterator[str]:
     """What the marks in the maps mean, and which target they are about."""
     target = question.target if question.also else "the target"
     outlined = ""
@@ -86,13 +86,13 @@ def _about_maps(question: Question, maps: Sequence[Chart]) -> Iterator[str]:
         yield _alone_text(question)
 
 
-def _alone_text(question: Question) -> str:
+def _alone_text(question: WhatIf) -> str:
     """That the other targets of a plan are not looked at here."""
     verb = "is" if len(question.also) == 1 else "are"
     return f"Only {question.target} is looked at here; {targets_text(question.also)} {verb} not."
 
 
-def _rate_chart(question: Question, grid: Grid) -> LineChart:
+def _rate_chart(question: WhatIf, grid: Grid) -> LineChart:
     """The latency against the rate, which the script of the page draws anew for other settings."""
     rates_per_s, statistic = grid.rates_per_s, question.statistic
     row = grid.at(question.nodes, question.configuration.trigger_s)
@@ -143,7 +143,7 @@ def _end_text(values_s: Sequence[float | None], top_s: float) -> str:
     return _LINE_ENDS["chart" if is_quoted else "quoted"]
 
 
-def _share_chart(question: Question, name: str, latencies_s: Sequence[float]) -> LineChart:
+def _share_chart(question: WhatIf, name: str, latencies_s: Sequence[float]) -> LineChart:
     """The distribution of the latency of ``rows`` or ``windows``."""
     target, prediction = question.target, question.prediction
     is_of_windows = name == "windows"
@@ -170,7 +170,7 @@ def _share_chart(question: Question, name: str, latencies_s: Sequence[float]) ->
     )
 
 
-def _panel(question: Question, grid: Grid, profiled_task_cpus: float) -> Chart:
+def _panel(question: WhatIf, grid: Grid, profiled_task_cpus: float) -> Chart:
     """Sliders (name, label, stops in words, start), the figures that they change, and the grid."""
     base, limit_s = grid.base, question.target.limit_s
     targets_s = sorted({limit_s, *(float(f"{limit_s * step:.3g}") for step in _TARGET_STEPS)})
@@ -224,7 +224,7 @@ def _panel(question: Question, grid: Grid, profiled_task_cpus: float) -> Chart:
     }
 
 
-def _command(question: Question, base: Configuration, profiled_task_cpus: float) -> str:
+def _command(question: WhatIf, base: Configuration, profiled_task_cpus: float) -> str:
     """What predicts a stop of the sliders; empty if no file contains the job."""
     if not question.profile_file:
         return ""
@@ -240,7 +240,7 @@ def _command(question: Question, base: Configuration, profiled_task_cpus: float)
     return command
 
 
-def _drawn_anew(question: Question, grid: Grid, targets_s: Sequence[float]) -> dict[str, object]:
+def _drawn_anew(question: WhatIf, grid: Grid, targets_s: Sequence[float]) -> dict[str, object]:
     """What the script of the page needs to draw the chart over the rates for another setting."""
     settings = [
         setting_text(
@@ -265,7 +265,7 @@ def _drawn_anew(question: Question, grid: Grid, targets_s: Sequence[float]) -> d
     }
 
 
-def _difference_text(question: Question, grid: Grid) -> str:
+def _difference_text(question: WhatIf, grid: Grid) -> str:
     """A note, if the plan assumes other durations than its profile contains."""
     row = grid.at(question.nodes, question.configuration.trigger_s)
     grid_latency = row[grid.rates_per_s.index(question.rate_per_s)].latency(question.target.metric)
@@ -280,7 +280,7 @@ def _difference_text(question: Question, grid: Grid) -> str:
     )
 
 
-def _numbers(question: Question, prediction: Prediction) -> list[object]:
+def _numbers(question: WhatIf, prediction: Prediction) -> list[object]:
     """A cell for the page: state, statistics, low and high, utilisation, bound, calibrated."""
     latency = question.latency(prediction)
     load, max_rate_per_s = prediction.utilization_ratio, prediction.sustainable_rate_per_s
@@ -303,7 +303,7 @@ def _short(value: float) -> float | None:
     return float(f"{value:.4g}") if math.isfinite(value) else None
 
 
-def _trigger_map(question: Question, grid: Grid) -> Chart:
+def _trigger_map(question: WhatIf, grid: Grid) -> Chart:
     """Trigger interval by nodes at the requested rate."""
     rate_index = grid.rates_per_s.index(question.rate_per_s)
     rows = [
@@ -313,7 +313,7 @@ def _trigger_map(question: Question, grid: Grid) -> Chart:
     return _setting_map(question, "trigger interval", rows, "nodes", grid.nodes)
 
 
-def _partitions_map(question: Question, profile: JobProfile) -> Chart:
+def _partitions_map(question: WhatIf, profile: JobProfile) -> Chart:
     """Shuffle partitions by cores per executor at the requested rate."""
     base = replace(question.configuration, max_offsets_per_trigger=None)
     arrivals = replace(profile.arrivals, rate_per_s=question.rate_per_s)
@@ -333,7 +333,7 @@ def _around(values: Sequence[int], center: int) -> list[int]:
 
 
 def _setting_map(
-    question: Question,
+    question: WhatIf,
     row_name: str,
     rows: Sequence[tuple[str, Sequence[Prediction]]],
     column_name: str,
@@ -354,7 +354,7 @@ def _setting_map(
     }
 
 
-def _cell(question: Question, prediction: Prediction) -> tuple[str, str, bool, str]:
+def _cell(question: WhatIf, prediction: Prediction) -> tuple[str, str, bool, str]:
     """Text, whether it meets the target, whether it is the one in question, and tooltip."""
     setting = prediction.configuration
     is_here = _place_of(setting) == _place_of(question.configuration)

@@ -204,11 +204,11 @@ def _frontier_data(plan: StreamAnswer) -> Iterator[Mapping[str, object]]:
 def _what_if_data(plan: StreamAnswer, profile: JobProfile | None) -> Iterator[Mapping[str, object]]:
     """Its job with other numbers of nodes, triggers and rates."""
     from headway.planner.tasks import with_source_partitions
-    from headway.report.what_if import Question, grid_of, grid_rows
+    from headway.report.what_if import WhatIf, grid_of, grid_rows
 
     if profile is None:
         raise InputError("profile: missing; what_if predicts the job again, by its profile or log")
-    question = Question.of(plan)
+    question = WhatIf.of(plan)
     job = with_source_partitions(profile, plan.source_partitions)
     return grid_rows(question, grid_of(job, question, lambda *_: None))
 

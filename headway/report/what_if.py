@@ -35,7 +35,7 @@ SHARES = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Question:
+class WhatIf:
     """The question of the page: a configuration, a rate, a target, and the cost of a node.
 
     ``also`` are further targets, which the page does not look at, ``is_met`` whether the
@@ -52,7 +52,7 @@ class Question:
     profile_file: str = "job.profile.yaml"
 
     @classmethod
-    def of(cls, plan: StreamAnswer, profile_file: str = "job.profile.yaml") -> Question:
+    def of(cls, plan: StreamAnswer, profile_file: str = "job.profile.yaml") -> WhatIf:
         """The question that a plan answers."""
         cost = plan.cost_per_hour
         rates_per_s = (point.sustainable_rate_per_s for point in plan.frontier)
@@ -114,7 +114,7 @@ class Grid:
         return self.predictions[start : start + len(self.rates_per_s)]
 
 
-def grid_of(profile: JobProfile, question: Question, tell: Callable[[str, float], None]) -> Grid:
+def grid_of(profile: JobProfile, question: WhatIf, tell: Callable[[str, float], None]) -> Grid:
     """The grid around the configuration in question; ``tell`` gets the share that is done."""
     base = replace(question.configuration, max_offsets_per_trigger=None)
     executors_per_node = max(base.executors // question.nodes, 1)
@@ -139,7 +139,7 @@ def grid_of(profile: JobProfile, question: Question, tell: Callable[[str, float]
     )
 
 
-def grid_rows(question: Question, grid: Grid) -> Iterator[dict[str, object]]:
+def grid_rows(question: WhatIf, grid: Grid) -> Iterator[dict[str, object]]:
     """The grid as a table, in which the configuration in question is marked at its rate."""
     planned = (question.nodes, question.configuration.trigger_s, question.rate_per_s)
     high = f"{question.statistic}_high_s"

@@ -21,14 +21,14 @@ from headway.cli.assistants.server import INSTRUCTIONS, as_result, described_too
 from headway.cli.assistants.tool import all_tools
 from headway.cli.assistants.worker import Worker
 from headway.cli.main import cli, run
-from headway.domain.argument import Question, arguments_of
+from headway.domain.argument import CommandQuestion, arguments_of
 from headway.domain.argument_values import Choice, Count
 from headway.domain.command_questions import Limits, ProfileQuestion, SimulateQuestion
 from headway.domain.question import PlanQuestion, PredictQuestion
 from tests.profiler.event_log import AppLog, Query, write_plain
 from tests.sources import ROOT
 
-QUESTIONS: dict[str, type[Question]] = {
+QUESTIONS: dict[str, type[CommandQuestion]] = {
     "plan": PlanQuestion,
     "predict": PredictQuestion,
     "profile": ProfileQuestion,

@@ -18,13 +18,13 @@ from headway.assumptions.resources import FLEET_STREAM_EXECUTORS
 from headway.domain import JobProfile, NodeType, StateOperatorProfile, StateProfile, Target
 from headway.fleet.nouns import Capacity, FleetPlan, Infeasible
 from headway.formats.profile_file import dump_profile
-from headway.planner.fewest import fewest_nodes
+from headway.planner.fewest_nodes import fewest_nodes
+from headway.planner.nodes_by_rate import NodesByRate
 from headway.planner.purchase import offers_of
 from headway.planner.question import Question
 from headway.planner.search import question_of
 from headway.planner.space import SearchSpace
-from headway.planner.staircase import Staircase
-from headway.spec.fleet_of import fleet_members
+from headway.spec.fleet_form import fleet_members
 from headway.spec.kinds.capacity import CapacityPlan
 from headway.spec.kinds.jobs import StreamingJob
 from headway.spec.parts import profile_of
@@ -171,12 +171,12 @@ def test_jobs_that_are_alike_are_looked_at_once(
 ) -> None:
     made: list[object] = []
 
-    class Counted(Staircase):
+    class Counted(NodesByRate):
         def __init__(self, *args: object) -> None:
             made.append(args)
             super().__init__(*args)  # type: ignore[arg-type]
 
-    monkeypatch.setattr("headway.api.fleet_streaming.Staircase", Counted)
+    monkeypatch.setattr("headway.api.fleet_streaming.NodesByRate", Counted)
     jobs = [a_job(f"j{at}", [rate * (1 + at / 9) for rate in STEPS_PER_S]) for at in range(3)]
     strict = a_job("strict", STEPS_PER_S, "p99 <= 7s")
     found = capacity(a_fleet_file(tmp_path, "".join([*jobs, strict])))
@@ -216,9 +216,9 @@ def test_bounds_of_a_staircase_are_close_below_its_needs() -> None:
     profile = a_wide_profile()
     question = question_of(profile, Target.parse("p99 <= 8s"), SearchSpace(max_nodes=64), 0.9)
     rates_per_s = sorted({rate for rate in DAY_PER_S if rate > 0.0})
-    needs = np.array(Staircase.searched(question, [rates_per_s]).fewest_nodes(rates_per_s))
-    by_moments = Staircase.bounded(question, [rates_per_s]).least_nodes(rates_per_s)
-    noise_free = Staircase(question).least_nodes(rates_per_s)
+    needs = np.array(NodesByRate.searched(question, [rates_per_s]).fewest_nodes(rates_per_s))
+    by_moments = NodesByRate.bounded(question, [rates_per_s]).least_nodes(rates_per_s)
+    noise_free = NodesByRate(question).least_nodes(rates_per_s)
     assert by_moments is not None
     assert noise_free is not None
     assert (np.array(by_moments) <= needs).all()
@@ -255,15 +255,15 @@ def test_a_large_fleet_is_searched_at_the_speeds_that_it_may_use(
     path.write_text(file_text.replace("gap: 0%", f"gap: {gap}"))
     of_all = capacity(path)
     searched: set[float] = set()
-    search, per_row_s = Staircase.searched, a_wide_profile().stages[0].task_per_row_s
+    search, per_row_s = NodesByRate.searched, a_wide_profile().stages[0].task_per_row_s
 
-    def counted(question: Question, rates_per_s: list[list[float]]) -> Staircase:
+    def counted(question: Question, rates_per_s: list[list[float]]) -> NodesByRate:
         # Targets that are a quarter looser are priced, each at speeds of its own.
         if question.target.limit_s in (7.0, 8.0):
             searched.add(round(per_row_s / question.profile.stages[0].task_per_row_s, 3))
         return search(question, rates_per_s)
 
-    monkeypatch.setattr(Staircase, "searched", counted)
+    monkeypatch.setattr(NodesByRate, "searched", counted)
     monkeypatch.setattr("headway.api.fleet_maker.MOST_PAIRS", 0)
     monkeypatch.setattr("headway.fleet.prices.MOST_PAIRS", 0)
     of_few = capacity(path)

@@ -30,7 +30,7 @@ from headway.models.job.setting import (
     settled_batch_rows,
 )
 from headway.planner.candidates import Candidates
-from headway.planner.fewest import fewest_nodes
+from headway.planner.fewest_nodes import fewest_nodes
 from headway.planner.question import Question
 from headway.planner.space import SearchSpace
 from tests.factories import a_configuration, a_profile

@@ -28,7 +28,7 @@ from headway.domain import (
 )
 from headway.models.job.predict import predict
 from headway.planner.candidates import all_candidates, candidates_at
-from headway.planner.fewest import fewest_nodes
+from headway.planner.fewest_nodes import fewest_nodes
 from headway.planner.frontier import frontier_of
 from headway.planner.noise_free import noise_free_rate_per_s
 from headway.planner.question import Question

@@ -18,7 +18,7 @@ from headway.models.arrays import Array
 from headway.models.job.calibration import is_calibrated
 from headway.models.job.setting import settled_batch_rows
 from headway.planner.candidates import BoolArray, Candidates, all_candidates
-from headway.planner.fewest import fewest_nodes
+from headway.planner.fewest_nodes import fewest_nodes
 from headway.planner.question import Question
 from headway.planner.search import chosen_at
 from headway.planner.space import SearchSpace

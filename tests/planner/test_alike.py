@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from headway.planner.candidates import Candidates, all_candidates
-from headway.planner.rungs import is_slower, shortest_trigger_first
-from tests.planner.test_staircase import a_question
+from headway.planner.node_counts import is_slower, shortest_trigger_first
+from tests.planner.test_nodes_by_rate import a_question
 from tests.seeds import seeds
 
 # Chains of different settings have different cells; far within a limit tails are their rounding.

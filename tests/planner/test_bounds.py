@@ -11,7 +11,7 @@ import pytest
 from headway.assumptions.planning import NODE_COUNTS_TRIED
 from headway.domain import Arrivals, Target
 from headway.planner.candidates import candidates_at
-from headway.planner.fewest import fewest_nodes
+from headway.planner.fewest_nodes import fewest_nodes
 from headway.planner.frontier import sustainable_rates_per_s
 from headway.planner.noise_free import most_rates_per_s
 from headway.planner.question import Question

@@ -29,7 +29,7 @@ from headway.errors import InputError
 from headway.formats.from_json import plan_from_json
 from headway.models.job.duration import DurationModel, LevelSpan
 from headway.planner.playback import simulate_plan
-from headway.planner.recovery import Pace, passage
+from headway.planner.recovery import Pace, burst_effect
 from headway.planner.space import SearchSpace
 from tests.factories import a_profile
 from tests.planner.plans import plan
@@ -126,7 +126,7 @@ def slow_model() -> DurationModel:
 
 def largest_rows(trigger_s: float, burst: Burst, rate_per_s: float = 10_000.0) -> float:
     pace = Pace(model=slow_model(), rate_per_s=rate_per_s, trigger_s=trigger_s)
-    return float(passage(pace, burst)[0])
+    return float(burst_effect(pace, burst)[0])
 
 
 @examples(12, 60)

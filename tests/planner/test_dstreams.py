@@ -104,7 +104,7 @@ def test_latencies_are_those_of_the_simulation(
     slower: ApplicationProfile, jobs: int, error: float
 ) -> None:
     batches = DStreamsBatches.of(slower)
-    setting = replace(batches.seen, concurrent_jobs=jobs, batch_interval_s=3.0)
+    setting = replace(batches.profiled_setting, concurrent_jobs=jobs, batch_interval_s=3.0)
     work = batches.jobs(setting, 1.0)
     trace = simulate_dstreams(
         3.0,
@@ -206,8 +206,10 @@ def test_receivers_hold_slots_and_cut_blocks(slower: ApplicationProfile) -> None
     assert beside.phases_s["wait for the batch"] == pytest.approx(2.0 + 0.2)
     # A longer batch has more blocks, each of the same rows.
     batches = DStreamsBatches.of(with_receiver)
-    longer = replace(batches.seen, batch_interval_s=8.0)
-    assert batches.jobs(longer, 1.0).work_s > 1.3 * batches.jobs(batches.seen, 1.0).work_s
+    longer = replace(batches.profiled_setting, batch_interval_s=8.0)
+    assert (
+        batches.jobs(longer, 1.0).work_s > 1.3 * batches.jobs(batches.profiled_setting, 1.0).work_s
+    )
     plan = headway.plan(with_receiver, rate=200.0, target="p99 <= 15s", max_nodes=3)
     assert "spark.streaming.receiver.maxRate" in plan.spark_conf
     full = replace(slower, dstreams=replace(slower.dstreams, num_receivers=2))

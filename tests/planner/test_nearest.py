@@ -24,7 +24,7 @@ from headway.domain import (
     parse_promise,
 )
 from headway.planner.candidates import all_candidates
-from headway.planner.enumeration import first_place
+from headway.planner.enumeration import first_sufficient
 from headway.planner.explain import nearest
 from headway.planner.explain.infeasible import lowest_latency_in_reach
 from headway.planner.question import Question
@@ -345,14 +345,14 @@ def test_rounding_has_three_digits_and_a_side(value: float) -> None:
     assert rounded_up(value) <= rounded_down(value) * 1.0101 * (1 + 1e-9)
 
 
-@given(will_do=st.sets(st.integers(0, 199)))
-def test_a_place_that_will_do_is_found_and_nothing_close_below_it(will_do: set[int]) -> None:
-    place = first_place(200, will_do.__contains__)
+@given(is_sufficient=st.sets(st.integers(0, 199)))
+def test_a_place_that_will_do_is_found_and_nothing_close_below_it(is_sufficient: set[int]) -> None:
+    place = first_sufficient(200, is_sufficient.__contains__)
     if place is None:
-        assert len(will_do) < 200
+        assert len(is_sufficient) < 200
     else:
-        assert place in will_do
-        assert not any(below in will_do for below in range(max(place - 12, 0), place))
+        assert place in is_sufficient
+        assert not any(below in is_sufficient for below in range(max(place - 12, 0), place))
 
 
 @pytest.mark.parametrize("below_ratio", [0.999, 0.99, 0.97, 0.94])

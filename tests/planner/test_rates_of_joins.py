@@ -27,10 +27,10 @@ from headway.models.job.predict import predict, predictions_at
 from headway.models.job.setting import duration_model
 from headway.planner.candidates import candidates_at
 from headway.planner.frontier import sustainable_rates_per_s
+from headway.planner.nodes_by_rate import NodesByRate
 from headway.planner.noise_free import noise_free_rate_per_s
 from headway.planner.question import Question
 from headway.planner.space import SearchSpace
-from headway.planner.staircase import Staircase
 from tests.factories import a_configuration, a_profile, kept
 from tests.planner.plans import plan
 
@@ -230,7 +230,7 @@ def test_the_fewest_nodes_at_many_rates_are_those_of_a_plan_at_each(
 ) -> None:
     rates_per_s = (500.0, 4000.0, 6000.0)
     expected = tuple(kept(planned_at(rate_per_s)).nodes for rate_per_s in rates_per_s)
-    assert Staircase(question_at(requested_per_s)).fewest_nodes(rates_per_s) == expected
+    assert NodesByRate(question_at(requested_per_s)).fewest_nodes(rates_per_s) == expected
 
 
 def test_a_state_that_does_not_follow_the_rate_leaves_the_durations_as_they_are() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from headway.api.choosing import choose_beside
+from headway.api.choosing import choose_in_own_process
 from headway.domain import (
     Arrivals,
     Policy,
@@ -215,5 +215,5 @@ def test_the_choice_in_a_process_of_its_own_is_the_same_wherever_it_starts(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", ["", *sys.path])
     monkeypatch.setattr("headway.turns.scheduling.choose", lambda *_: pytest.fail("in this one"))
-    assert choose_beside(few, 2.0, Policy.AUTO) == choose(few, 2.0, Policy.AUTO)
+    assert choose_in_own_process(few, 2.0, Policy.AUTO) == choose(few, 2.0, Policy.AUTO)
     assert not (tmp_path / "executed").exists()

@@ -68,7 +68,9 @@ def noise_ratio_at(noise: DurationNoise, duration_s: Numeric) -> Array:
     return np.hypot(noise.batch_ratio, noise.added_sd_s / np.asarray(duration_s))
 
 
-def news_of(log_ratio: Array, expected_s: Array, noise: DurationNoise) -> tuple[Array, Array]:
+def innovations_of(
+    log_ratio: Array, expected_s: Array, noise: DurationNoise
+) -> tuple[Array, Array]:
     r"""New information in each batch of a run, beyond the batches before it.
 
     Two arrays: the deviation of each batch from its forecast, over its spread, and the logarithm of
@@ -90,7 +92,7 @@ def news_of(log_ratio: Array, expected_s: Array, noise: DurationNoise) -> tuple[
     A run that is a tenth slower from its first batch on: less and less of that is new.
 
     >>> noise = DurationNoise(batch_ratio=0.1, autocorrelation=0.0, run_to_run_ratio=0.1)
-    >>> scores, levels = news_of(np.full(4, 0.1), np.ones(4), noise)
+    >>> scores, levels = innovations_of(np.full(4, 0.1), np.ones(4), noise)
     >>> scores.round(2), levels.round(3)
     (array([0.74, 0.43, 0.3 , 0.23]), array([0.053, 0.07 , 0.079, 0.084]))
     """

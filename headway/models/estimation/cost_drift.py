@@ -9,7 +9,7 @@ import numpy as np
 from headway.assumptions import live
 from headway.domain import DurationNoise
 from headway.models.arrays import Array
-from headway.models.estimation.batch_noise import lasting_score, news_of, noise_ratio_at
+from headway.models.estimation.batch_noise import innovations_of, lasting_score, noise_ratio_at
 from headway.models.estimation.drift import Alarm, Shift, cusum_threshold, first_alarm, shift_since
 from headway.models.laws.normal import ndtri
 
@@ -182,7 +182,7 @@ def _alarm(
         raise ValueError("interval_s must be positive")
     if len(log_ratio) == 0:
         return None
-    scores, levels = news_of(log_ratio, expected_s, noise)
+    scores, levels = innovations_of(log_ratio, expected_s, noise)
     allowance = 0.5 * live.SMALLEST_DRIFT_SPREADS.value * lasting_score(float(expected_s[0]), noise)
     num_batches = max(live.FALSE_ALARM_S.value / interval_s, 10.0)
     threshold = cusum_threshold(num_batches, allowance, two_sided=True)

@@ -49,7 +49,7 @@ from headway.units import counted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AskedSetting:
+class SettingLatency:
     """The user's own question: a latency of one setting."""
 
     configuration: Configuration
@@ -59,7 +59,7 @@ class AskedSetting:
     interval_s: Interval | None = None  # of 90%, by the profile as it is, if predicted already
 
     @classmethod
-    def of(cls, prediction: Prediction, target: Target | None = None) -> AskedSetting:
+    def of(cls, prediction: Prediction, target: Target | None = None) -> SettingLatency:
         """The question that a prediction answers; with a target, the latency of the target."""
         return cls(
             configuration=prediction.configuration,
@@ -89,7 +89,7 @@ class AskedSetting:
 
 def advised_runs(
     profile: JobProfile,
-    question: AskedSetting | None = None,
+    question: SettingLatency | None = None,
     *,
     most_runs: int = MOST_ADVISED_RUNS.value,
 ) -> tuple[AdvisedRun, ...]:
@@ -99,7 +99,7 @@ def advised_runs(
 
     Parameters
     ----------
-    question : AskedSetting, optional, whose latency is asked for; by default all settings
+    question : SettingLatency, optional, whose latency is asked for; by default all settings
     most_runs : int, >= 1
 
     **(E42)** Advice on runs. Candidates run as fast as possible, on the trigger of the last run, or
@@ -170,7 +170,9 @@ def _of_another_size(
 
 
 def _asked(
-    profile: JobProfile, question: AskedSetting | None, candidates: Mapping[ObservedSetting, Shares]
+    profile: JobProfile,
+    question: SettingLatency | None,
+    candidates: Mapping[ObservedSetting, Shares],
 ) -> list[Shares]:
     if question is None:
         return [*candidates.values()]
@@ -201,7 +203,7 @@ def _narrowing(
     profile: JobProfile,
     before: tuple[ObservedSetting, ...],
     after: tuple[ObservedSetting, ...],
-    question: AskedSetting,
+    question: SettingLatency,
     shares: Shares,
 ) -> Narrowing:
     now, after_runs = (_fitted_to(profile, runs) for runs in (before, after))
@@ -225,7 +227,7 @@ def _fitted_to(profile: JobProfile, runs: tuple[ObservedSetting, ...]) -> JobPro
 
 
 def _candidates(
-    profile: JobProfile, question: AskedSetting | None
+    profile: JobProfile, question: SettingLatency | None
 ) -> Iterator[tuple[ObservedSetting, Shares]]:
     """Runs that could be made, as listed in (E42)."""
     baseline = replace(profile.baseline, max_offsets_per_trigger=None)
@@ -272,7 +274,7 @@ def _candidate(
     return setting, Shares.of(profile, configuration, rows)
 
 
-def _partition_choices(profile: JobProfile, question: AskedSetting | None) -> tuple[int, ...]:
+def _partition_choices(profile: JobProfile, question: SettingLatency | None) -> tuple[int, ...]:
     count = profile.baseline.shuffle_partitions
     if not _is_shuffled(profile):
         return (count,)
@@ -338,9 +340,9 @@ def _lesson(profile: JobProfile, advised: ObservedSetting) -> tuple[str, str]:
     partitions = {setting.configuration.shuffle_partitions for setting in profile.settings}
     low, high = profile.rows_per_batch_range
     if configuration.num_slots not in slots:
-        return "the gain from more slots, and their contention", _all_had(slots, "slot")
+        return "the gain from more slots, and their contention", _counts_of_runs(slots, "slot")
     if configuration.shuffle_partitions not in partitions and _is_shuffled(profile):
-        return "the cost of a shuffle partition", _all_had(partitions, "shuffle partition")
+        return "the cost of a shuffle partition", _counts_of_runs(partitions, "shuffle partition")
     if profile.row_cost_half_range_ratio and not low <= rows <= high:
         why = f"all batches had about {high:,.0f} rows; these have about {rows:,.0f}"
         return "how much of the time of a batch is fixed, and how much is for its rows", why
@@ -359,7 +361,7 @@ def _lesson(profile: JobProfile, advised: ObservedSetting) -> tuple[str, str]:
     return f"what batches of about {rows:,.0f} rows take", why
 
 
-def _all_had(counts: set[int], noun: str) -> str:
+def _counts_of_runs(counts: set[int], noun: str) -> str:
     if len(counts) == 1:
         return f"all runs had {counted(min(counts), noun)}"
     return f"runs had {min(counts)} to {counted(max(counts), noun)}"

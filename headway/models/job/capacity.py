@@ -28,7 +28,7 @@ from headway.models.job.setting import (
     settled_batch_rows,
 )
 from headway.models.job.state_at_rates import rate_of_rows
-from headway.models.laws.inverse import last_kept
+from headway.models.laws.inverse import last_nonpositive
 
 _LOWEST_RATE_PER_S, _HIGHEST_RATE_PER_S = 1e-6, 1e12
 _RATE_TOLERANCE_RATIO = 1e-4
@@ -195,7 +195,9 @@ class Capacity:
         if at_low > 0.0:
             return 0.0
         # Above the sustainable rate the backlog may grow, whatever the law says.
-        return number_at(last_kept(self._saturation_excess, low, high, at_low, max(at_high, 0.0)))
+        return number_at(
+            last_nonpositive(self._saturation_excess, low, high, at_low, max(at_high, 0.0))
+        )
 
     def _saturation_excess(self, rank: int) -> float:
         """How far a rate, by its rank among those of three digits, is from being quoted."""

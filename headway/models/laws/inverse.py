@@ -84,7 +84,7 @@ def increasing_root(function: Callable[[Array], Array], guess: Array) -> Array:
     return np.where(rootless, 0.0, np.where(f_newest <= 0.0, newest, other))
 
 
-def last_kept(
+def last_nonpositive(
     excess: Callable[[int], float], low: int, high: int, at_low: float, at_high: float
 ) -> int:
     """Largest integer at which an increasing function is not above zero.
@@ -101,7 +101,7 @@ def last_kept(
     halved), and bisection if two steps have not halved the bracket. It always terminates, and the
     result does not depend on the steps taken.
 
-    >>> last_kept(lambda number: number**2 - 50.0, 0, 100, -50.0, 9950.0)
+    >>> last_nonpositive(lambda number: number**2 - 50.0, 0, 100, -50.0, 9950.0)
     7
     """
     num_slow = 0
@@ -121,7 +121,7 @@ def last_kept(
     return low
 
 
-def last_kept_near(
+def last_nonpositive_near(
     excess: Callable[[int], float],
     low: int,
     high: int,
@@ -142,10 +142,10 @@ def last_kept_near(
 
     Notes
     -----
-    The steps along the slope become longer; with a value at both ends, `last_kept` goes on: the
-    Illinois variant (Dowell and Jarratt 1971), and bisection.
+    The steps along the slope become longer; with a value at both ends, `last_nonpositive` goes on:
+    the Illinois variant (Dowell and Jarratt 1971), and bisection.
 
-    >>> last_kept_near(lambda number: number**2 - 50.0, -1, 100, guess=9, slope=10.0)
+    >>> last_nonpositive_near(lambda number: number**2 - 50.0, -1, 100, guess=9, slope=10.0)
     7
     """
     at_high = math.nan
@@ -157,7 +157,7 @@ def last_kept_near(
         else:
             high, at_high = number, value
         if not math.isnan(at_low + at_high):
-            return last_kept(excess, low, high, at_low, at_high)
+            return last_nonpositive(excess, low, high, at_low, at_high)
         guess = math.floor(number - min(max(value, -_MOST_VALUE), _MOST_VALUE) / slope)
         slope /= _SLOPE_FALLS
     return low

@@ -27,11 +27,10 @@ from headway.planner.answer import plan_fields
 from headway.planner.bill import bill_per_hour
 from headway.planner.candidates import Candidates, all_candidates, candidates_at
 from headway.planner.checkpoint import new_checkpoint_advice
-from headway.planner.choice import Buy, as_fast_as_possible
 from headway.planner.enumeration import Fewest
 from headway.planner.explain.advice import advice_of
 from headway.planner.explain.infeasible import (
-    counts_to_look_at,
+    examined_node_counts,
     nearest_setting,
     physical_floor_s,
     why_infeasible,
@@ -45,18 +44,24 @@ from headway.planner.explain.reasons import (
     sensitivities,
 )
 from headway.planner.explained_setting import ExplainedSetting
-from headway.planner.frontier import frontier_around, frontier_of, own_point, with_own
+from headway.planner.frontier import (
+    frontier_around,
+    frontier_of,
+    point_of_setting,
+    with_point_of_plan,
+)
 from headway.planner.purchase import Offer
 from headway.planner.question import Question
 from headway.planner.rate_limit import planned_rate_limit
 from headway.planner.retention import retention_findings
+from headway.planner.setting_choice import Buy, as_fast_as_possible
 from headway.planner.state_growth import join_findings, slow_growth_findings, state_findings
 from headway.planner.switches import findings_of_switches
 from headway.planner.tasks import short_of_tasks
 from headway.planner.verdict import kept_probability, settling_advice
 
 
-def settled_on(
+def feasible_plan(
     buy: Buy,
     optimality: Optimality,
     refused: tuple[str, ...],
@@ -72,13 +77,13 @@ def settled_on(
     limit = planned_rate_limit(setting)
     explained = _explained(setting, limit[0] if isinstance(limit, tuple) else None)
     configuration, nodes, latency_s = explained.configuration, buy.nodes, explained.latency_s
-    plan_point = cache(partial(own_point, setting, configuration))
+    plan_point = cache(partial(point_of_setting, setting, configuration))
     fewer = cache(partial(one_node_fewer, explained))
     neighbours = cache(partial(retuned, explained))
 
     @cache
     def searched() -> Iterator[FrontierPoint]:
-        return with_own(frontier_around(question, nodes, nodes), plan_point())
+        return with_point_of_plan(frontier_around(question, nodes, nodes), plan_point())
 
     @cache
     def up_to_own() -> tuple[FrontierPoint, ...]:
@@ -134,7 +139,7 @@ def settled_on(
     )
 
 
-def nearest_there_is(
+def nearest_plan(
     buy: Buy,
     fewest: Fewest,
     offers: Sequence[Offer],
@@ -152,7 +157,7 @@ def nearest_there_is(
     offer, floor_s, question = buy.offer, buy.lowest_s, buy.offer.question
     max_nodes = question.space.max_nodes
     frontier = tuple(
-        frontier_around(question, max_nodes, max_nodes + 1, counts_to_look_at(question))
+        frontier_around(question, max_nodes, max_nodes + 1, examined_node_counts(question))
     )
     highest = tuple(
         frontier[-1] if tried_offer is offer else _highest(tried_offer.question)
@@ -179,7 +184,7 @@ def nearest_there_is(
     return InfeasiblePlan(
         **fields,
         frontier=frontier,
-        chosen=own_point(setting, explained.configuration),
+        chosen=point_of_setting(setting, explained.configuration),
         binding=tuple(why_infeasible(question, floor_s, setting, best)),
         optimality=fewest.optimality,
         floor_s=floor_s,
@@ -225,7 +230,7 @@ def _advice(*sources: Callable[[], Iterable[Advice]]) -> dict[str, Any]:
 def _highest(question: Question) -> FrontierPoint:
     """The max rate of all settings if the targets are met at no number of nodes."""
     max_nodes = question.space.max_nodes
-    candidates = all_candidates(question, counts_to_look_at(question))
+    candidates = all_candidates(question, examined_node_counts(question))
     (point,) = frontier_of(candidates, (max_nodes,), max_nodes + 1)
     return point
 

@@ -20,12 +20,12 @@ from headway.planner.bill import (
     within_limits,
 )
 from headway.planner.candidates import Candidates, all_candidates
-from headway.planner.choice import chosen_setting
 from headway.planner.explain.reasons import broken_promise, saturation_text
-from headway.planner.fewest import fewest_nodes, first_to_meet
+from headway.planner.fewest_nodes import fewest_nodes, first_to_meet
 from headway.planner.noise_free import lowest_latency, noise_free_latency_s
-from headway.planner.promised import PromisedLatency
+from headway.planner.promised_latency import PromisedLatency
 from headway.planner.question import NO_LIMIT_S, Question
+from headway.planner.setting_choice import chosen_setting
 from headway.planner.tasks import short_of_tasks, why_no_room
 from headway.units import counted, format_duration, format_rate, spark_trigger_text
 from headway.words.predictions import duration_against
@@ -38,7 +38,9 @@ def lowest_latency_in_reach(question: Question) -> tuple[float, Candidates]:
     many node counts, only some are tried, including the largest.
     """
     # A trigger longer than the limit allows may still be the closest.
-    all_settings = all_candidates(question.with_limit(0, NO_LIMIT_S), counts_to_look_at(question))
+    all_settings = all_candidates(
+        question.with_limit(0, NO_LIMIT_S), examined_node_counts(question)
+    )
     candidates = replace(all_settings, question=replace(question, also=()))
     setting_index, lowest_s = lowest_latency(candidates)
     if math.isinf(lowest_s):
@@ -145,7 +147,7 @@ def nearest_beyond_limits(questions: Iterable[Question]) -> Candidates | None:
 def _nearest_to_limits(question: Question) -> Candidates | None:
     if math.isinf(min(question.most_bill_per_hour, question.most_files_per_hour)):
         return None
-    settings = all_candidates(question, counts_to_look_at(question))
+    settings = all_candidates(question, examined_node_counts(question))
     settings = settings.take(settings.could_meet(question.rate_per_s))
     if not len(settings):
         return None
@@ -263,7 +265,7 @@ def nearest_setting(question: Question, floor_s: float, fastest: Candidates) -> 
     targets = replace(
         question, also=tuple(promise for promise in question.also if isinstance(promise, Target))
     )
-    candidates = all_candidates(question, counts_to_look_at(question))
+    candidates = all_candidates(question, examined_node_counts(question))
     may_meet = replace(candidates, question=targets).could_meet(question.rate_per_s)
     candidates = candidates.take(may_meet)
     if not len(candidates):
@@ -277,13 +279,13 @@ def nearest_setting(question: Question, floor_s: float, fastest: Candidates) -> 
 def _looked_at(question: Question) -> str:
     """The numbers of nodes for which all settings were tried."""
     node_limit = counted(question.space.max_nodes, "node")
-    counts = counts_to_look_at(question)
+    counts = examined_node_counts(question)
     if len(counts) > question.space.max_nodes - question.space.min_nodes:
         return f"up to {node_limit}"
     return f"the {len(counts)} node counts tried, up to {node_limit},"
 
 
-def counts_to_look_at(question: Question) -> tuple[int, ...]:
+def examined_node_counts(question: Question) -> tuple[int, ...]:
     """All numbers of nodes, or of many a subset in which each is slightly larger than the last."""
     min_nodes, max_nodes = question.space.min_nodes, question.space.max_nodes
     if max_nodes - min_nodes < NODE_COUNTS_TRIED.value:

@@ -28,17 +28,17 @@ from headway.domain import (
 from headway.domain.target import targets_text
 from headway.planner.bill import within_limits
 from headway.planner.candidates import all_candidates
-from headway.planner.choice import Buy, cheapest
-from headway.planner.enumeration import Fewest, best_of, first_place
+from headway.planner.enumeration import Fewest, best_of, first_sufficient
 from headway.planner.explain.infeasible import (
-    counts_to_look_at,
+    examined_node_counts,
     physical_floor_s,
     source_tasks_below_slots,
 )
-from headway.planner.fewest import fewest_nodes
+from headway.planner.fewest_nodes import fewest_nodes
 from headway.planner.noise_free import lowest_latency
 from headway.planner.purchase import Offer
 from headway.planner.question import NO_LIMIT_S, Question, burst_of, with_limit
+from headway.planner.setting_choice import Buy, cheapest
 from headway.planner.tasks import with_source_partitions
 from headway.units import counted, format_rate, spark_trigger_text
 
@@ -237,7 +237,9 @@ class Nearest:
         if not any(map(bought_with, {slots, *(count for count in doubled if count < slots)})):
             return
         first = today + 1
-        offset = first_place(slots - today, lambda offset: bought_with(first + offset) is not None)
+        offset = first_sufficient(
+            slots - today, lambda offset: bought_with(first + offset) is not None
+        )
         bought = None if offset is None else bought_with(first + offset)
         if offset is not None and bought is not None:
             partitions = counted(first + offset, "source partition")
@@ -330,7 +332,7 @@ def _wider(question: Question, partitions: int) -> Question:
 def _lowest_s(question: Question, index: int) -> float:
     """The lowest value of one target with all others met, within the budget and limits [s]."""
     lax, rate_per_s = question.with_limit(index, NO_LIMIT_S), question.rate_per_s
-    candidates = all_candidates(lax, counts_to_look_at(question))
+    candidates = all_candidates(lax, examined_node_counts(question))
     candidates = candidates.take(within_limits(candidates))
     relaxed = lax.promises[index]
     if not len(candidates):

@@ -9,8 +9,8 @@ from headway.assumptions.planning import RULE_TRIGGERS_S
 from headway.assumptions.resources import BACKLOG_TIMEOUT_S, SPARK_PARTITIONS
 from headway.domain import Configuration, FrontierPoint, RuleOfThumb
 from headway.models.job.setting import duration_model, settled_batch_rows
-from headway.planner.borne_out import borne_out_per_s
 from headway.planner.candidates import candidates_at
+from headway.planner.certified_rate import certified_rate_per_s
 from headway.planner.explained_setting import each_latency_s
 from headway.planner.frontier import sustainable_rates_per_s
 from headway.planner.question import Question
@@ -47,7 +47,7 @@ def rules_of_thumb(
     by_moments_per_s = sustainable_rates_per_s(settings, _SOLVED_WITHIN).tolist()
     rates_per_s = [plan_point.sustainable_rate_per_s]  # including its rate limit
     rates_per_s += [
-        borne_out_per_s(settings.alone(index), by_moments_per_s[index])
+        certified_rate_per_s(settings.alone(index), by_moments_per_s[index])
         for index in range(1, len(ruled))
     ]
     return tuple(

@@ -100,14 +100,14 @@ class DStreamsSearch:
             batch_interval_s=interval_s,
             concurrent_jobs=self.concurrent_jobs,
             task_cpus=self.space.task_cpus,
-            num_receivers=self.batches.seen.num_receivers,
+            num_receivers=self.batches.profiled_setting.num_receivers,
         )
 
     def intervals_s(self) -> list[float]:
         """The profiled one, then the others, longest first, since they start the fewest jobs."""
         if self.batch_interval_s is not None:
             return [self.batch_interval_s]
-        profiled_s = self.batches.seen.batch_interval_s
+        profiled_s = self.batches.profiled_setting.batch_interval_s
         farthest = 2.0**CALIBRATED_DOUBLINGS.value
         others = [
             interval_s
@@ -261,7 +261,7 @@ def _up_to(seconds: float) -> str:
 def _changes(
     search: DStreamsSearch, setting: DStreamsSetting, settings: Sequence[PlannedSetting]
 ) -> Iterator[Change]:
-    baseline = search.batches.seen
+    baseline = search.batches.profiled_setting
     if setting.batch_interval_s != baseline.batch_interval_s:
         yield Change(
             setting="batch interval (of the StreamingContext, in the application's code)",
@@ -276,5 +276,5 @@ def _findings(search: DStreamsSearch, conf: Mapping[str, str]) -> Iterator[Findi
     key = PARTITION_RATE_KEY
     if key in conf:
         yield Finding(code=FindingCode.RATE_LIMIT_OF_KAFKA_ONLY, names={"key": key})
-    if search.batches.seen_rate_per_s is None:
+    if search.batches.profiled_rate_per_s is None:
         yield Finding(code=FindingCode.ROWS_NOT_COUNTED)

@@ -56,7 +56,7 @@ class DStreamsBatches:
 
     profile: ApplicationProfile
     dstreams: DStreamsProfile
-    seen: DStreamsSetting
+    profiled_setting: DStreamsSetting
     core_speed_ratio: float = 1.0
     growth: Callable[[float], float] = math.sqrt
 
@@ -88,7 +88,7 @@ class DStreamsBatches:
                 f"{counted(dstreams.num_receivers, 'receiver')} took every slot of the profiled "
                 "run; profile one with more cores than receivers"
             )
-        return cls(profile=profile, dstreams=dstreams, seen=baseline)
+        return cls(profile=profile, dstreams=dstreams, profiled_setting=baseline)
 
     @cached_property
     def cautious(self) -> DStreamsBatches:
@@ -96,7 +96,7 @@ class DStreamsBatches:
         return replace(self, growth=lambda rows: max(rows, 1.0))
 
     @cached_property
-    def hopeful(self) -> DStreamsBatches:
+    def optimistic(self) -> DStreamsBatches:
         """The same, if more rows cost nothing and fewer save in proportion: the optimistic case."""
         return replace(self, growth=lambda rows: min(rows, 1.0))
 
@@ -106,10 +106,10 @@ class DStreamsBatches:
         return sum(stage.num_tasks for stage in self.profile.stages)
 
     @property
-    def seen_rate_per_s(self) -> float | None:
+    def profiled_rate_per_s(self) -> float | None:
         """Arrival rate; None if Spark counted no rows."""
         rows = self.dstreams.rows_per_batch
-        return None if rows is None else rows / self.seen.batch_interval_s
+        return None if rows is None else rows / self.profiled_setting.batch_interval_s
 
     def jobs(self, setting: DStreamsSetting, load: float, factor: float = 1.0) -> DStreamJobs:
         """Jobs of each batch at a multiple of the profiled rate."""
@@ -136,20 +136,20 @@ class DStreamsBatches:
 
     def rate_at(self, load: float) -> float | None:
         """The rate at a multiple of the profiled one."""
-        profiled_per_s = self.seen_rate_per_s
+        profiled_per_s = self.profiled_rate_per_s
         return None if profiled_per_s is None else load * profiled_per_s
 
     def load_of(self, rate_per_s: float | None) -> float:
         """A rate as a multiple of the profiled one; an InputError if the log counts no rows."""
         if rate_per_s is None:
             return 1.0
-        if self.seen_rate_per_s is None:
+        if self.profiled_rate_per_s is None:
             raise InputError(
                 "the log counts no rows of these batches (Spark counts none of receivers and of "
                 "queues of RDDs), so the cost of another rate is unknown; leave out "
                 f"{argument('rate')} to use the profiled one"
             )
-        return rate_per_s / self.seen_rate_per_s
+        return rate_per_s / self.profiled_rate_per_s
 
     def highest_load(
         self, setting: DStreamsSetting, factor: float = 1.0, busiest: float = 1.0
@@ -174,7 +174,7 @@ class DStreamsBatches:
         Jobs that run at the same time are taken to share the slots evenly.
         """
         slots = max(setting.num_slots // setting.concurrent_jobs, 1)
-        rows = load * setting.batch_interval_s / self.seen.batch_interval_s
+        rows = load * setting.batch_interval_s / self.profiled_setting.batch_interval_s
         stages = tuple(self._at(stage, setting, load, rows, speed) for stage in self.profile.stages)
         return run_time(StageDag(stages=tuple(job_stages(stages))), slots).mean_s
 
@@ -188,7 +188,7 @@ class DStreamsBatches:
         """
         num_tasks, more_rows = stage.num_tasks, rows
         if setting.num_receivers and not stage.parents:
-            interval_ratio = setting.batch_interval_s / self.seen.batch_interval_s
+            interval_ratio = setting.batch_interval_s / self.profiled_setting.batch_interval_s
             num_tasks = max(round(num_tasks * interval_ratio), 1)
             more_rows = load
         fixed_s = min(stage.task_fixed_s, stage.task_mean_s)
@@ -230,10 +230,11 @@ class DStreamsBatches:
         """Modelled time of the stages of the profiled batches."""
         modelled = DStreamJobs(
             job=lognormal_time(
-                max(self._modelled_s(self.seen, 1.0, 1.0), _LEAST_S) / self._num_jobs, self._job_cv
+                max(self._modelled_s(self.profiled_setting, 1.0, 1.0), _LEAST_S) / self._num_jobs,
+                self._job_cv,
             ),
             num_jobs=self._num_jobs,
-            num_concurrent=self.seen.concurrent_jobs,
+            num_concurrent=self.profiled_setting.concurrent_jobs,
         )
         return busy_time(modelled).mean_s
 
@@ -247,7 +248,7 @@ class DStreamsBatches:
     @property
     def was_behind(self) -> bool:
         """Whether no recorded batch found the queue empty."""
-        return self.shortest_delay_s > self.seen.batch_interval_s
+        return self.shortest_delay_s > self.profiled_setting.batch_interval_s
 
     @property
     def shortest_delay_s(self) -> float:
@@ -256,7 +257,7 @@ class DStreamsBatches:
     @cached_property
     def block_s(self) -> float:
         """Maximum time until a receiver's block is complete and part of the next batch."""
-        if not self.seen.num_receivers:
+        if not self.profiled_setting.num_receivers:
             return 0.0
         text = self.profile.application.properties.get(BLOCK_KEY)
         try:
@@ -269,9 +270,15 @@ class DStreamsBatches:
         # Slots beyond the number of tasks have no effect.
         slots, seen_slots = (
             min(dstreams_setting.num_slots, dstreams_setting.concurrent_jobs * self.num_tasks)
-            for dstreams_setting in (setting, self.seen)
+            for dstreams_setting in (setting, self.profiled_setting)
         )
         return (
             float(doublings_outside(slots, seen_slots, seen_slots)),
-            float(doublings_outside(rows, self.seen.batch_interval_s, self.seen.batch_interval_s)),
+            float(
+                doublings_outside(
+                    rows,
+                    self.profiled_setting.batch_interval_s,
+                    self.profiled_setting.batch_interval_s,
+                )
+            ),
         )

@@ -25,7 +25,7 @@ def predicted(
     """Prediction for a setting, with 90% intervals."""
     factor = math.exp(Z90 * batches.spread(setting, load))
     middle = batches.jobs(setting, load)
-    low = batches.hopeful.jobs(setting, load, 1.0 / factor)
+    low = batches.optimistic.jobs(setting, load, 1.0 / factor)
     high = batches.cautious.jobs(setting, load, factor)
     busy = middle.work_s / (setting.concurrent_jobs * setting.batch_interval_s)
     busiest = HIGHEST_QUOTED_UTILIZATION_RATIO.value
@@ -100,7 +100,7 @@ def _phases_s(
 def _reasons(batches: DStreamsBatches, setting: DStreamsSetting, load: float) -> Iterator[Finding]:
     """Why a setting is outside the profiled range."""
     of_slots, of_rows = batches.doublings(setting, load)
-    reach, baseline = CALIBRATED_DOUBLINGS.value, batches.seen
+    reach, baseline = CALIBRATED_DOUBLINGS.value, batches.profiled_setting
     if not is_within_reach(of_slots):
         yield Finding(
             code=FindingCode.SLOTS_FAR_OFF,
@@ -128,7 +128,7 @@ def _reasons(batches: DStreamsBatches, setting: DStreamsSetting, load: float) ->
 def _findings(
     batches: DStreamsBatches, setting: DStreamsSetting, load: float, busy: float
 ) -> Iterator[Finding]:
-    if not math.isclose(load * setting.batch_interval_s, batches.seen.batch_interval_s):
+    if not math.isclose(load * setting.batch_interval_s, batches.profiled_setting.batch_interval_s):
         yield Finding(code=FindingCode.ROW_COST_UNKNOWN)
     if HIGHEST_QUOTED_UTILIZATION_RATIO.value < busy < 1.0:
         numbers = {"utilization_ratio": busy}

@@ -184,15 +184,17 @@ def _parted(settings: PipelineSetting, indices: Indices) -> PipelineSetting:
 
 def _within(question: PipelineQuestion, settings: PipelineSetting, rate_per_s: float) -> Indices:
     """Indices of the settings that meet the target; those whose floor exceeds it are not tried."""
-    hopeful = _hopeful(question, settings, rate_per_s)
+    possible = _not_ruled_out(question, settings, rate_per_s)
     met_chunks = [
         part[question.meets_target(_parted(settings, part), rate_per_s)]
-        for part in _chunks(hopeful)
+        for part in _chunks(possible)
     ]
-    return np.concatenate([hopeful[:0], *met_chunks])
+    return np.concatenate([possible[:0], *met_chunks])
 
 
-def _hopeful(question: PipelineQuestion, settings: PipelineSetting, rate_per_s: float) -> Indices:
+def _not_ruled_out(
+    question: PipelineQuestion, settings: PipelineSetting, rate_per_s: float
+) -> Indices:
     floor_s = question.floor_s(settings, settings, rate_per_s)
     return np.flatnonzero(floor_s <= question.target.limit_s)
 
@@ -304,7 +306,9 @@ def _lowest(question: PipelineQuestion) -> tuple[PipelineSetting | None, float]:
     best, best_s = None, NO_LIMIT_S
     for nodes in counts.tolist():
         settings = question.space.settings(nodes)
-        for part in _chunks(_hopeful(question.with_limit(best_s), settings, question.rate_per_s)):
+        for part in _chunks(
+            _not_ruled_out(question.with_limit(best_s), settings, question.rate_per_s)
+        ):
             # A quantile needs many evaluations of the law, so only for settings below the lowest.
             part_settings = _parted(settings, part)
             is_below = question.with_limit(best_s).meets_target(part_settings, question.rate_per_s)

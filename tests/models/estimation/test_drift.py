@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from headway.domain import DurationNoise
 from headway.models.arrays import Array
-from headway.models.estimation.batch_noise import news_of
+from headway.models.estimation.batch_noise import innovations_of
 from headway.models.estimation.drift import (
     cusum,
     cusum_run_length,
@@ -176,7 +176,7 @@ def test_table_of_correlated_run_lengths(allowance: float, threshold: float) -> 
     spread = np.sqrt(np.log1p(0.1**2))
     deviations = spread * scores - 0.5 * spread**2
     ones = np.ones(scores.shape[1])
-    fresh = np.array([news_of(row, ones, noise)[0] for row in deviations[:600]])
+    fresh = np.array([innovations_of(row, ones, noise)[0] for row in deviations[:600]])
     whitened = np.mean(simulated_run_lengths(fresh, allowance, threshold))
     # A score counts as 3 at most, which makes false alarms somewhat rarer.
     formula = float(cusum_run_length(0.0, allowance, threshold))

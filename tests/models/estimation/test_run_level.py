@@ -10,7 +10,7 @@ import pytest
 from headway.assumptions.live import FALSE_ALARM_S, FALSE_LEVEL_RATIO
 from headway.domain import DurationNoise
 from headway.models.arrays import Array
-from headway.models.estimation.batch_noise import lasting_score, news_of, noise_at_most
+from headway.models.estimation.batch_noise import innovations_of, lasting_score, noise_at_most
 from headway.models.estimation.cost_drift import batches_to_find, drift_found
 from tests.models.estimation.batches import correlated_scores, from_scores, mean_s
 
@@ -50,7 +50,7 @@ NOISES = [
 @pytest.mark.parametrize("noise", NOISES)
 def test_scores_are_white_whatever_lasts(noise: DurationNoise) -> None:
     runs = log_ratios(noise, 300, 200, seed=3)
-    scores = np.array([news_of(run, np.ones(200), noise)[0] for run in runs])
+    scores = np.array([innovations_of(run, np.ones(200), noise)[0] for run in runs])
     assert scores.mean() == pytest.approx(0.0, abs=0.02)
     assert scores.std() == pytest.approx(1.0, abs=0.015)
     for lag in (1, 5, 20):
@@ -62,7 +62,7 @@ def test_scores_are_standard_for_lognormal_durations() -> None:
     rows = random.uniform(1e3, 2e4, 20_000)
     duration = mean_s(rows) * from_scores(random.standard_normal(20_000), 0.3)
     noise = a_noise(cv=0.3)
-    scores, _ = news_of(np.log(duration / mean_s(rows)), mean_s(rows), noise)
+    scores, _ = innovations_of(np.log(duration / mean_s(rows)), mean_s(rows), noise)
     assert scores.mean() == pytest.approx(0.0, abs=0.03)
     assert scores.std() == pytest.approx(1.0, abs=0.02)
 
@@ -74,7 +74,7 @@ def test_noise_that_does_not_grow_with_the_duration_counts_in_short_batches() ->
     expected_s = np.repeat([0.2, 20.0], 3000)
     spread = np.sqrt(np.log1p(0.05**2 + (0.03 / expected_s) ** 2))
     values = spread * np.random.default_rng(5).standard_normal(6000) - 0.5 * spread**2
-    scores, _ = news_of(values, expected_s, noise)
+    scores, _ = innovations_of(values, expected_s, noise)
     assert scores[:3000].std() == pytest.approx(1.0, abs=0.05)
     assert scores[3000:].std() == pytest.approx(1.0, abs=0.05)
 
@@ -83,14 +83,14 @@ def test_noise_that_does_not_grow_with_the_duration_counts_in_short_batches() ->
 def test_what_is_left_of_a_shift(noise: DurationNoise) -> None:
     spread = math.sqrt(math.log1p(noise.batch_ratio**2))
     shifted = np.full(400, spread - 0.5 * spread**2)
-    scores, _ = news_of(shifted, np.ones(400), noise)
+    scores, _ = innovations_of(shifted, np.ones(400), noise)
     assert scores[-1] == pytest.approx(lasting_score(1.0, noise), rel=1e-6)
 
 
 def test_the_level_of_a_run_is_known_as_well_as_its_batches_tell_it() -> None:
     noise = a_noise(between_runs=0.2)
     runs = log_ratios(noise, 400, 25, seed=6)
-    level = np.array([news_of(run, np.ones(25), noise)[1][-1] for run in runs])
+    level = np.array([innovations_of(run, np.ones(25), noise)[1][-1] for run in runs])
     # Its variance is that of runs, less what is still unknown.
     log_variance = math.log1p(0.1**2)
     unknown = 1.0 / (1.0 / 0.2**2 + 25.0 / log_variance)
@@ -183,6 +183,6 @@ def test_refusals() -> None:
     with pytest.raises(ValueError, match="num_free above 0"):
         noise_at_most(0.1, 0, 0.01)
     with pytest.raises(ValueError, match="positive modelled durations"):
-        news_of(np.zeros(1), np.zeros(1), a_noise())
+        innovations_of(np.zeros(1), np.zeros(1), a_noise())
     with pytest.raises(ValueError, match="need noise"):
         lasting_score(1.0, a_noise(cv=0.0))

@@ -12,7 +12,7 @@ import headway
 from headway.domain import Arrivals, JobProfile, ObservedSetting
 from headway.formats.as_json import json_text, plan_json
 from headway.formats.from_json import parse_plan
-from headway.models.job.advice import AskedSetting, advised_runs
+from headway.models.job.advice import SettingLatency, advised_runs
 from headway.models.job.capacity import sustainable_rate_per_s
 from headway.report.advice import next_run_texts
 from headway.report.explanation import explanation_text
@@ -87,7 +87,7 @@ def test_each_run_leaves_less_open_than_the_one_before() -> None:
     profile = fitted_on_neighbours()
     configuration = replace(profile.baseline, trigger_s=0.0)
     rate_per_s = 0.5 * sustainable_rate_per_s(profile, configuration)
-    question = AskedSetting(configuration=configuration, arrivals=Arrivals(rate_per_s=rate_per_s))
+    question = SettingLatency(configuration=configuration, arrivals=Arrivals(rate_per_s=rate_per_s))
     runs = advised_runs(profile, question)
     assert len(runs) >= 2
     gains = [run.narrowing for run in runs]
@@ -108,7 +108,7 @@ def _width(interval: object) -> float:
 
 def test_what_was_run_often_enough_is_not_run_again() -> None:
     profile = fitted_on_neighbours()
-    question = AskedSetting(
+    question = SettingLatency(
         configuration=replace(profile.baseline, trigger_s=1.0), arrivals=profile.arrivals
     )
     runs = advised_runs(profile, question)
@@ -129,7 +129,7 @@ def a_run_as(profile: JobProfile, configuration: object, rows: float) -> Observe
 
 def test_a_question_of_more_slots_asks_for_a_run_there() -> None:
     profile = fitted_on_neighbours()
-    question = AskedSetting(
+    question = SettingLatency(
         configuration=replace(profile.baseline, executors=8), arrivals=profile.arrivals
     )
     run = question.next_run(profile)
@@ -139,7 +139,7 @@ def test_a_question_of_more_slots_asks_for_a_run_there() -> None:
 
 def test_beyond_capacity_a_run_is_named_all_the_same() -> None:
     profile = fitted_on_neighbours()
-    question = AskedSetting(configuration=profile.baseline, arrivals=Arrivals(rate_per_s=1e9))
+    question = SettingLatency(configuration=profile.baseline, arrivals=Arrivals(rate_per_s=1e9))
     run = question.next_run(profile)
     assert run is not None
     assert run.narrowing is not None

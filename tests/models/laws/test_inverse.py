@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from headway.models.laws.inverse import last_kept, last_kept_near
+from headway.models.laws.inverse import last_nonpositive, last_nonpositive_near
 
 
 @pytest.mark.parametrize("seed", range(40))
@@ -25,13 +25,15 @@ def test_a_search_from_a_guess_ends_where_every_integer_says(seed: int) -> None:
 
     for guess in (-5, last_met - 3, last_met, last_met + 1, 59, 200):
         asked.clear()
-        assert last_kept_near(excess, -1, 60, guess=guess, slope=steepness) == last_met
+        assert last_nonpositive_near(excess, -1, 60, guess=guess, slope=steepness) == last_met
         assert len(asked) == len(set(asked)) <= 20
     if 0 <= last_met < 59:
-        assert last_kept(excess, 0, 59, values[0], values[59]) == last_met
-        near = last_kept_near(excess, 0, 60, guess=last_met, slope=steepness, at_low=values[0])
+        assert last_nonpositive(excess, 0, 59, values[0], values[59]) == last_met
+        near = last_nonpositive_near(
+            excess, 0, 60, guess=last_met, slope=steepness, at_low=values[0]
+        )
         assert near == last_met
     # A good guess and a good slope need little more than the two ends.
     asked.clear()
-    last_kept_near(excess, -1, 60, guess=last_met + 1, slope=steepness)
+    last_nonpositive_near(excess, -1, 60, guess=last_met + 1, slope=steepness)
     assert len(asked) <= 8

@@ -18,7 +18,7 @@ from headway.domain import (
     RowsLaw,
     StageProfile,
 )
-from headway.models.job.advice import AskedSetting, advised_runs
+from headway.models.job.advice import SettingLatency, advised_runs
 from headway.models.job.duration import DurationModel, level_spans
 from headway.models.job.fit_error import FitError, Shares
 from headway.profiler.streaming.fit import fit_duration
@@ -193,7 +193,7 @@ def test_the_error_of_a_fit_is_predicted_before_it_is_made(
 
 def test_a_run_as_named_narrows_as_much_as_predicted_and_more_than_others_of_its_cost() -> None:
     job = the_job()
-    question = AskedSetting(
+    question = SettingLatency(
         configuration=replace(job.settings[0].configuration, trigger_s=0.0),
         arrivals=Arrivals(rate_per_s=20_000.0),
     )

@@ -11,7 +11,7 @@ import pytest
 
 from headway.domain import Arrivals, FindingCode, JobProfile, Target
 from headway.formats.profile_file import dump_profile, load_profile
-from headway.models.job.advice import AskedSetting, advised_runs
+from headway.models.job.advice import SettingLatency, advised_runs
 from headway.models.job.calibration import is_calibrated, spread_ratio
 from headway.models.job.capacity import Capacity
 from headway.models.job.predict import predict
@@ -207,7 +207,7 @@ def test_a_run_of_another_size_is_advised_and_would_settle_it() -> None:
         replace(job.configuration, trigger_s=trigger_s),
         Arrivals(rate_per_s=4_000.0 / trigger_s),
     )
-    first = advised_runs(profile, AskedSetting.of(prediction))[0]
+    first = advised_runs(profile, SettingLatency.of(prediction))[0]
     assert first.num_rows > 1_500.0
     narrowing = first.narrowing
     assert narrowing is not None

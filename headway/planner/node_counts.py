@@ -18,7 +18,7 @@ from headway.assumptions.predictions import LEAST_CERTIFIED_OVERRUN_RATIO
 from headway.models.arrays import Array
 from headway.models.job.setting import SettingLaw
 from headway.planner.candidates import BoolArray, Candidates, Indices
-from headway.planner.fewest import candidates_of_sizes
+from headway.planner.fewest_nodes import candidates_of_sizes
 from headway.planner.noise_free import noise_free_rate_per_s
 from headway.planner.question import Question
 
@@ -51,7 +51,7 @@ _NumMet: TypeAlias = Generator[_Request, Any, int]
 """Searches how many of some increasing rates are sustained."""
 
 
-class Rungs:
+class NodeCounts:
     """The settings of several node counts, their bounds (P5), and their excess by moments.
 
     The rate of the question does not matter; ``sizes`` are nodes, increasing, with shuffle
@@ -180,10 +180,10 @@ class Rungs:
         The last one that was tried comes first, which misses a target; then the likeliest: those
         whose moments are reliable, and with the least excess.
         """
-        hopeful, excess = yield from self._hopeful(count, tried, rate_per_s)
-        if not len(hopeful):
+        possible, excess = yield from self._not_ruled_out(count, tried, rate_per_s)
+        if not len(possible):
             return None
-        compared = np.append(tried, hopeful)
+        compared = np.append(tried, possible)
         law = yield from _computed(Candidates.planned_law, compared, rate_per_s)
         settings, num_tried = self._settings.take(compared), len(tried)
         firsts = distinct(settings, law)
@@ -195,7 +195,7 @@ class Rungs:
             order = np.append(num_tried - 1, order)
         return compared[order], law.take(order)
 
-    def _hopeful(
+    def _not_ruled_out(
         self, count: int, tried: Indices, rate_per_s: float
     ) -> Generator[_Request, Any, tuple[Indices, Array]]:
         """Untried ones that may meet the targets at a rate, with their excess by moments (P24)."""

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import partial
 
 from headway.digits import RANKS_PER_DECADE, number_at, rank_of
-from headway.models.laws.inverse import last_kept
+from headway.models.laws.inverse import last_nonpositive
 from headway.planner.candidates import Candidates
 from headway.planner.question import burst_of
 
@@ -16,7 +16,7 @@ _HIGHEST_PER_S = 1e15
 _MOST_RANKS_BELOW = 4 * RANKS_PER_DECADE
 
 
-def borne_out_per_s(
+def certified_rate_per_s(
     setting: Candidates, by_moments_per_s: float, *, below_per_s: float = math.inf
 ) -> float:
     """The highest rate at which one setting meets its targets by (T4), in three digits.
@@ -62,7 +62,7 @@ def highest_from_per_s(setting: Candidates, met_per_s: float, *, below_per_s: fl
         high = min(low + step, highest_rank)
         at_high = excess(high)
         if at_high > 0.0:
-            low = last_kept(excess, low, high, at_low, at_high)
+            low = last_nonpositive(excess, low, high, at_low, at_high)
             break
         low, at_low, step = high, at_high, 2 * step
     return max(met_per_s, _shown_per_s(setting, low, below_per_s))
@@ -116,7 +116,7 @@ def _last_rank(excess: Callable[[int], float], first_rank: int, highest_rank: in
         low = max(high - step, lowest_rank)
         at_low = excess(low)
         if at_low <= 0.0:
-            return last_kept(excess, low, high, at_low, at_high)
+            return last_nonpositive(excess, low, high, at_low, at_high)
         fall = at_high - at_low
         secant_step = at_low / fall * (high - low) if 0.0 < fall < math.inf else 2.0 * step
         high, at_high = low, at_low
@@ -132,6 +132,6 @@ def _last_above(
     for high in sorted({min(first_rank + 1, highest_rank), highest_rank}):
         at_high = excess(high) if high > low else at_low
         if at_high > 0.0:
-            return last_kept(excess, low, high, at_low, at_high)
+            return last_nonpositive(excess, low, high, at_low, at_high)
         low, at_low = high, at_high
     return low

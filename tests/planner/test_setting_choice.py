@@ -9,8 +9,8 @@ import pytest
 
 from headway.domain import Arrivals, Target
 from headway.planner.candidates import Candidates, all_candidates
-from headway.planner.choice import as_fast_as_possible
 from headway.planner.explained_setting import ExplainedSetting
+from headway.planner.setting_choice import as_fast_as_possible
 from headway.planner.space import SearchSpace
 from tests.factories import a_configuration, a_profile
 from tests.planner.plans import plan

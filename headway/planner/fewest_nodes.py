@@ -54,10 +54,10 @@ def candidates_of_sizes(question: Question, sizes: Iterable[tuple[int, int]]) ->
 def first_meeting(candidates: Candidates) -> Candidates | None:
     """A setting that meets the question, if there is one: theory.md (P24)."""
     rate_per_s = candidates.question.rate_per_s
-    return likeliest_to_meet(hopeful(candidates, rate_per_s), rate_per_s)
+    return likeliest_to_meet(not_ruled_out(candidates, rate_per_s), rate_per_s)
 
 
-def hopeful(candidates: Candidates, rate_per_s: float) -> Candidates:
+def not_ruled_out(candidates: Candidates, rate_per_s: float) -> Candidates:
     """Those within their limits that may meet every target at a rate by moments (P24)."""
     is_possible = noise_free_rate_per_s(candidates) >= rate_per_s
     candidates = candidates.take(is_possible & within_limits(candidates))
@@ -65,7 +65,10 @@ def hopeful(candidates: Candidates, rate_per_s: float) -> Candidates:
 
 
 def likeliest_to_meet(candidates: Candidates, rate_per_s: float) -> Candidates | None:
-    """The first of hopeful settings, the likeliest first, that meets every target by (T4)."""
+    """The first setting that meets every target by (T4), of some that are not ruled out.
+
+    The likeliest to do so is tried first.
+    """
     if not len(candidates):
         return None
     candidates = most_likely_first(candidates, rate_per_s)

@@ -17,7 +17,7 @@ from headway.models.job.setting import duration_model, settled_batch_rows
 from headway.planner.bill import bill_per_hour, within_limits
 from headway.planner.candidates import BoolArray, Candidates, all_candidates, candidates_at
 from headway.planner.explained_setting import ExplainedSetting, is_worthwhile
-from headway.planner.fewest import first_meeting, first_to_meet, hopeful
+from headway.planner.fewest_nodes import first_meeting, first_to_meet, not_ruled_out
 from headway.planner.frontier import best_of_each_node_count
 from headway.planner.noise_free import noise_free_rate_per_s
 from headway.planner.purchase import Offer
@@ -136,7 +136,7 @@ def _is_setting(settings: Candidates, setting: Candidates) -> BoolArray:
 def _with_lowest_bill(settings: Candidates) -> Candidates:
     """Those with the lowest bill of all that meet every target; all of them if none does."""
     rate_per_s = settings.question.rate_per_s
-    meeting = hopeful(settings, rate_per_s)
+    meeting = not_ruled_out(settings, rate_per_s)
     if not len(meeting):
         return settings
     bills = bill_per_hour(meeting)

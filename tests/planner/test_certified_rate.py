@@ -14,8 +14,8 @@ from headway.domain import Configuration, DurationNoise, StreamAnswer, Target
 from headway.models.batches import batch_chain
 from headway.models.job.predict import predict
 from headway.models.laws.normal import ndtr
-from headway.planner.borne_out import borne_out_per_s
 from headway.planner.candidates import Candidates, all_candidates, candidates_at
+from headway.planner.certified_rate import certified_rate_per_s
 from headway.planner.frontier import sustainable_rates_per_s
 from headway.planner.noise_free import noise_free_rate_per_s
 from headway.planner.question import Question
@@ -117,7 +117,9 @@ def test_a_max_rate_takes_few_chains(seed: int) -> None:
     rates_per_s = sustainable_rates_per_s(candidates)
     place = int(np.argmax(rates_per_s))
     batch_chain._chain_of.cache_clear()
-    found_per_s = borne_out_per_s(candidates.take(np.array([place])), float(rates_per_s[place]))
+    found_per_s = certified_rate_per_s(
+        candidates.take(np.array([place])), float(rates_per_s[place])
+    )
     assert 0.0 <= found_per_s <= 1.002 * rates_per_s[place]
     assert batch_chain._chain_of.cache_info().misses <= MOST_CHAINS
 
@@ -131,9 +133,9 @@ def test_where_nothing_is_borne_out_the_search_ends(monkeypatch: pytest.MonkeyPa
 
     monkeypatch.setattr(Candidates, "certified_excess", never)
     setting = all_candidates(asked(0), (1,)).take(np.array([0]))
-    assert borne_out_per_s(setting, 88_500.0) == 0.0
+    assert certified_rate_per_s(setting, 88_500.0) == 0.0
     assert len(looked_at) <= 8
-    assert borne_out_per_s(setting, 0.0) == 0.0
+    assert certified_rate_per_s(setting, 0.0) == 0.0
 
 
 @pytest.mark.parametrize("seed", seeds(2, 10))

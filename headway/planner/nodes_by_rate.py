@@ -11,10 +11,10 @@ import numpy as np
 
 from headway.models.arrays import Array
 from headway.planner.candidates import Indices, all_candidates
-from headway.planner.fewest import candidates_of_sizes, hopeful, likeliest_to_meet
+from headway.planner.fewest_nodes import candidates_of_sizes, likeliest_to_meet, not_ruled_out
+from headway.planner.node_counts import LEAST_RATE_PER_S, NodeCounts
 from headway.planner.noise_free import most_rates_per_s, noise_free_rate_per_s
 from headway.planner.question import Question
-from headway.planner.rungs import LEAST_RATE_PER_S, Rungs
 
 # The last rate of a count by (T4) over that by moments, and over its highest bound, at first.
 _FIRST_CHAIN_OVER_MOMENTS, _FIRST_LAST_OVER_BOUND = 0.98, 0.7
@@ -25,7 +25,7 @@ _ROUNDED_UP = 1.0 + 1e-9
 _LEAST_OVER_BOUND, _HALVINGS = 0.6, 5
 
 
-class Staircase:
+class NodesByRate:
     """The fewest nodes for one question at any number of rates.
 
     For every node count, one rate is known at which it meets the targets, and one at which it
@@ -49,17 +49,17 @@ class Staircase:
     @classmethod
     def searched(cls, question: Question, rates_per_s_of_jobs: Sequence[Sequence[float]]) -> Self:
         """One that knows the fewest nodes at the rates of each of some jobs."""
-        staircase = cls(question, chain.from_iterable(rates_per_s_of_jobs))
+        nodes_by_rate = cls(question, chain.from_iterable(rates_per_s_of_jobs))
         for rates_per_s in rates_per_s_of_jobs:
-            staircase.fewest_nodes(rates_per_s)
-        return staircase
+            nodes_by_rate.fewest_nodes(rates_per_s)
+        return nodes_by_rate
 
     @classmethod
     def bounded(cls, question: Question, rates_per_s_of_jobs: Sequence[Sequence[float]]) -> Self:
         """One whose `least_nodes` are by moments, at rates up to the highest of some jobs."""
-        staircase = cls(question)
-        staircase._rule_out_up_to(max(map(max, rates_per_s_of_jobs)))
-        return staircase
+        nodes_by_rate = cls(question)
+        nodes_by_rate._rule_out_up_to(max(map(max, rates_per_s_of_jobs)))
+        return nodes_by_rate
 
     def __init__(self, question: Question, foreseen_per_s: Iterable[float] = ()) -> None:
         self._question = question
@@ -137,10 +137,12 @@ class Staircase:
             for index in indices.tolist()
         }
         open_per_s = {index: rates for index, rates in open_per_s.items() if len(rates)}
-        rungs = Rungs(self._question, self._possible_sizes(list(open_per_s), rates_per_s[0]))
+        counts_together = NodeCounts(
+            self._question, self._possible_sizes(list(open_per_s), rates_per_s[0])
+        )
         chain_over_moments = self._chain_over_moments
-        guesses_per_s = (chain_over_moments * rungs.best_per_s).tolist()
-        nums_met = rungs.nums_met(list(open_per_s.values()), guesses_per_s)
+        guesses_per_s = (chain_over_moments * counts_together.best_per_s).tolist()
+        nums_met = counts_together.nums_met(list(open_per_s.values()), guesses_per_s)
         for (index, rates), num_met, guess_per_s in zip(
             open_per_s.items(), nums_met, guesses_per_s, strict=True
         ):
@@ -167,7 +169,7 @@ class Staircase:
     def _rule_out(self, indices: Indices, rate_per_s: float) -> None:
         """Rule out counts after some that moments ruled out: as many at once as were before."""
         sizes = self._possible_sizes(indices, rate_per_s)
-        settings = hopeful(candidates_of_sizes(self._question, sizes), rate_per_s)
+        settings = not_ruled_out(candidates_of_sizes(self._question, sizes), rate_per_s)
         is_ruled_out = ~np.isin(self._nodes[indices], settings.nodes)
         self._missed_per_s[indices[is_ruled_out]] = rate_per_s
         self._num_ruled_out += len(indices) if is_ruled_out.all() else -self._num_ruled_out
@@ -220,7 +222,7 @@ class Staircase:
         begin, step = 0, 1
         while begin < len(node_counts):
             settings = all_candidates(question, node_counts[begin : begin + step])
-            settings = hopeful(settings, rate_per_s)
+            settings = not_ruled_out(settings, rate_per_s)
             # Only counts with settings that may meet the targets are left.
             for nodes in np.unique(settings.nodes).tolist():
                 of_count = settings.take(settings.nodes == nodes)
