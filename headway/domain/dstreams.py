@@ -178,8 +178,7 @@ class DStreamsPlan(Result):
     @property
     def cost(self) -> float | None:
         """Of all nodes, for an hour; None without a price."""
-        price = None if self.node_type is None else self.node_type.price_per_hour
-        return None if price is None else self.nodes * price
+        return None if self.node_type is None else self.node_type.cost_per_hour(self.nodes)
 
     def most_s(self, promise: AnyPromise) -> float:
         """The latency at the planned confidence [s]; it is known for that of the target only."""

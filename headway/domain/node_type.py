@@ -49,6 +49,10 @@ class NodeType:
     reserved_by: str | None = None
     currency: str = ""
 
+    def cost_per_hour(self, nodes: int) -> float | None:
+        """Price of a number of nodes for an hour; None if unknown."""
+        return None if self.price_per_hour is None else nodes * self.price_per_hour
+
     @property
     def reserve_text(self) -> str | None:
         """The reserved part of the node, in words; None if nothing is reserved.

@@ -122,8 +122,7 @@ class RealTimePlan(Result):
     @property
     def cost(self) -> float | None:
         """Price of all nodes per hour; None without a price."""
-        price = None if self.node_type is None else self.node_type.price_per_hour
-        return None if price is None else self.nodes * price
+        return None if self.node_type is None else self.node_type.cost_per_hour(self.nodes)
 
     @property
     def promises(self) -> tuple[Promise, ...]:

@@ -62,8 +62,7 @@ class SearchSpace:
 
     def cost_per_hour(self, nodes: int) -> float | None:
         """Price of a number of nodes; None if unknown."""
-        price = None if self.node_type is None else self.node_type.price_per_hour
-        return None if price is None else nodes * price
+        return None if self.node_type is None else self.node_type.cost_per_hour(nodes)
 
     def num_slots(self, nodes: int) -> int:
         """Task slots of a number of nodes."""
