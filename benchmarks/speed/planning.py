@@ -29,10 +29,9 @@ from headway.domain import (
     Target,
 )
 from headway.planner.playback import simulate_plan
-from headway.planner.question import Question
+from headway.planner.question import Question, SearchSpace
 from headway.planner.relaxation import relaxed_nodes
 from headway.planner.search import plan
-from headway.planner.space import SearchSpace
 
 PROFILE = Path(__file__).parents[2] / "examples" / "word-count.profile.yaml"
 ROUNDS = 7

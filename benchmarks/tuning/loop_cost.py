@@ -26,8 +26,7 @@ from headway.api.tune import tune
 from headway.domain import JobProfile, QuerySetting, Target
 from headway.domain.live import Bounds, SeenBatch, Signal
 from headway.formats.profile_file import load_profile
-from headway.planner.question import Question
-from headway.planner.space import SearchSpace
+from headway.planner.question import Question, SearchSpace
 from headway.profiler.spark.session import embedded_session, local_checkpoint_conf
 from headway.tuner.rule.memory import Memory
 from headway.tuner.rule.rule import decide

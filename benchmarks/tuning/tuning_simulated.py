@@ -35,8 +35,8 @@ from headway.domain import (
 from headway.domain.live import Bounds
 from headway.domain.stage import TasksRule
 from headway.errors import InputError
+from headway.planner.question import SearchSpace
 from headway.planner.search import question_of
-from headway.planner.space import SearchSpace
 from headway.tuner.rule.loop import LoopCase, constant_text, outcome_of
 from headway.tuner.rule.policies import HeadwayPolicy
 from headway.units import S_PER_DAY

@@ -20,8 +20,7 @@ from headway.domain.live import Bounds, ChangeKind
 from headway.domain.tuner import Phase, TunerState
 from headway.formats.tuner_files import audit_file, load_tuner, profile_hash, save_tuner
 from headway.models.simulation.closed_loop import Sight
-from headway.planner.question import Question
-from headway.planner.space import SearchSpace
+from headway.planner.question import Question, SearchSpace
 from headway.runtime.tuning.session import alive_executors, remove_executors
 from headway.runtime.word_count import clock_lines, count_words
 from headway.tuner.rule.memory import LearnedCosts, Memory

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from headway.domain.ordered import KeyCounts
     from headway.domain.question import PlanQuestion, SettingQuestion
     from headway.domain.writes import StorePrice
-    from headway.planner.space import SearchSpace
+    from headway.planner.question import SearchSpace
 
 
 #: The files of the gate.

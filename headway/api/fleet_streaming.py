@@ -22,9 +22,8 @@ from headway.planner.bill import planned_writes
 from headway.planner.candidates import candidates_at
 from headway.planner.nodes_by_rate import NodesByRate
 from headway.planner.purchase import at_core_speed
-from headway.planner.question import Question, burst_of, with_limit
+from headway.planner.question import Question, SearchSpace, burst_of, with_limit
 from headway.planner.search import chosen_at, question_of
-from headway.planner.space import SearchSpace
 from headway.planner.verdict import kept_probability
 from headway.spec.kinds.capacity import FleetEntry
 from headway.spec.kinds.catalog import NodeCatalog

@@ -19,7 +19,7 @@ from headway.planner.enumeration import (
 )
 from headway.planner.memory import beside_heap_bytes
 from headway.planner.profiled_memory import profiled_memory
-from headway.planner.space import SearchSpace
+from headway.planner.question import SearchSpace
 from headway.units import counted, parse_size_bytes, spark_memory_text
 
 

@@ -291,10 +291,9 @@ def plan_job(kind: JobKind, job: Any, options: Mapping[str, Any]) -> Any:
 
 def plan_query(job: JobProfile, question: PlanQuestion) -> StreamAnswer:
     """Plan a streaming query in micro-batches."""
-    from headway.planner.question import Question
+    from headway.planner.question import Question, SearchSpace
     from headway.planner.search import plan as search
     from headway.planner.source_partitions import with_stated_partitions
-    from headway.planner.space import SearchSpace
 
     arrivals = arrivals_from(job, question.rate_per_s)
     cores = question.cores or job.baseline.cores_per_executor

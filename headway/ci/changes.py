@@ -18,8 +18,8 @@ from headway.formats.lock_file import AnyLocked, Locked, LockedBatch
 from headway.planner.after_start import for_fresh_jvm
 from headway.planner.explain.causes import UNCHANGED_RATIO
 from headway.planner.purchase import at_core_speed
+from headway.planner.question import SearchSpace
 from headway.planner.search import question_of
-from headway.planner.space import SearchSpace
 from headway.planner.switches import with_switches_of
 from headway.planner.verdict import judged_setting
 from headway.sparkconf import KNOBS, applies_when, task_cpus_of

@@ -19,7 +19,7 @@ from headway.domain.configuration import task_slots
 from headway.lazy_classes import dataclass
 from headway.models.job.rocksdb_memory import rocksdb_memory
 from headway.planner.profiled_memory import ProfiledMemory, profiled_memory, state_in_rocksdb
-from headway.planner.space import SearchSpace
+from headway.planner.question import SearchSpace
 from headway.sparkconf.container import usual_overhead_bytes
 from headway.units import parse_size_bytes
 

@@ -23,8 +23,7 @@ from headway.planner.memory import (
     heap_state_bytes,
     needed_container_bytes,
 )
-from headway.planner.question import Question
-from headway.planner.space import SearchSpace
+from headway.planner.question import Question, SearchSpace
 from headway.units import counted, spark_memory_text
 
 

@@ -37,10 +37,9 @@ from headway.planner.fewest_nodes import fewest_nodes
 from headway.planner.growing_batches import until_a_date, while_growing, with_growth_ahead
 from headway.planner.promised_latency import require_predictable
 from headway.planner.purchase import Offer, offers_of
-from headway.planner.question import Question, burst_of
+from headway.planner.question import Question, SearchSpace, burst_of
 from headway.planner.retention import require_rows_kept
 from headway.planner.setting_choice import Buy, cheapest, chosen_setting
-from headway.planner.space import SearchSpace
 from headway.planner.state_growth import with_full_join
 from headway.planner.switches import turned_offers
 

@@ -11,7 +11,7 @@ from headway.planner.profiled_memory import (
     profiled_sizes,
     same_value,
 )
-from headway.planner.space import SearchSpace
+from headway.planner.question import SearchSpace
 from headway.sparkconf import KNOBS, Knob, knob_of, resource_settings
 from headway.sparkconf.reader_limits import STREAMING_KEYS
 from headway.units import spark_memory_text

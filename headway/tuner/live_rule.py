@@ -15,8 +15,7 @@ from headway.errors import InputError
 from headway.models.job import change_pause
 from headway.planner.candidates import candidates_at
 from headway.planner.frontier import sustainable_rates_per_s
-from headway.planner.question import Question
-from headway.planner.space import SearchSpace
+from headway.planner.question import Question, SearchSpace
 from headway.tuner.live_query import LiveQuery, Observed
 from headway.tuner.rule.expectation import Transition, expectation_of
 from headway.tuner.rule.memory import Memory

@@ -21,9 +21,8 @@ from headway.formats.profile_file import dump_profile
 from headway.planner.fewest_nodes import fewest_nodes
 from headway.planner.nodes_by_rate import NodesByRate
 from headway.planner.purchase import offers_of
-from headway.planner.question import Question
+from headway.planner.question import Question, SearchSpace
 from headway.planner.search import question_of
-from headway.planner.space import SearchSpace
 from headway.spec.fleet_form import fleet_members
 from headway.spec.kinds.capacity import CapacityPlan
 from headway.spec.kinds.jobs import StreamingJob

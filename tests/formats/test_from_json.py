@@ -20,7 +20,7 @@ from headway.domain import (
 from headway.errors import InputError
 from headway.formats.as_json import json_text, plan_json
 from headway.formats.from_json import load_plan, parse_any_plan, parse_plan
-from headway.planner.space import SearchSpace
+from headway.planner.question import SearchSpace
 from tests.factories import a_plan, a_profile
 from tests.planner.enumeration import random_case
 from tests.planner.jobs import with_memory

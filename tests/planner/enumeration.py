@@ -31,8 +31,7 @@ from headway.models.job.setting import (
 )
 from headway.planner.candidates import Candidates
 from headway.planner.fewest_nodes import fewest_nodes
-from headway.planner.question import Question
-from headway.planner.space import SearchSpace
+from headway.planner.question import Question, SearchSpace
 from tests.factories import a_configuration, a_profile
 from tests.planner.plans import plan
 

@@ -8,9 +8,8 @@ from typing import Any
 
 from headway.domain import DriverPhase, JobProfile, RowsLaw, Target
 from headway.domain.live import Bounds
-from headway.planner.question import Question
+from headway.planner.question import Question, SearchSpace
 from headway.planner.search import question_of
-from headway.planner.space import SearchSpace
 from headway.tuner.rule.loop import LoopCase
 from tests.factories import a_configuration, a_profile
 

@@ -31,8 +31,7 @@ from headway.planner.candidates import all_candidates, candidates_at
 from headway.planner.fewest_nodes import fewest_nodes
 from headway.planner.frontier import frontier_of
 from headway.planner.noise_free import noise_free_rate_per_s
-from headway.planner.question import Question
-from headway.planner.space import SearchSpace
+from headway.planner.question import Question, SearchSpace
 from headway.units import parse_rate_per_s
 from tests.planner.enumeration import random_profile
 from tests.planner.plans import plan

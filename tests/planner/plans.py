@@ -9,8 +9,7 @@ from typing import Any
 from headway.assumptions.planning import CONFIDENCE
 from headway.domain import Arrivals, JobProfile, Promise, StreamAnswer, Target
 from headway.planner import search
-from headway.planner.question import Question
-from headway.planner.space import SearchSpace
+from headway.planner.question import Question, SearchSpace
 
 
 def plan(

@@ -19,9 +19,8 @@ from headway.models.job.calibration import is_calibrated
 from headway.models.job.setting import settled_batch_rows
 from headway.planner.candidates import BoolArray, Candidates, all_candidates
 from headway.planner.fewest_nodes import fewest_nodes
-from headway.planner.question import Question
+from headway.planner.question import Question, SearchSpace
 from headway.planner.search import chosen_at
-from headway.planner.space import SearchSpace
 from tests.planner.enumeration import random_profile
 
 CALM_S = 0.5

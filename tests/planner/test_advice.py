@@ -21,7 +21,7 @@ from headway.domain import (
     Target,
 )
 from headway.models.job.switches import without_coalescing
-from headway.planner.space import SearchSpace
+from headway.planner.question import SearchSpace
 from headway.planner.tasks import with_source_partitions
 from tests.factories import a_profile, a_stage_observed
 from tests.planner.jobs import windowed

@@ -32,7 +32,7 @@ from headway.formats.profile_file import load_profile, save_profile
 from headway.models.job.setting import duration_model
 from headway.planner.kinds.batch_run_time import BacklogRunTime
 from headway.planner.kinds.deadline import fewest_in_time, plan_for_deadline
-from headway.planner.space import SearchSpace
+from headway.planner.question import SearchSpace
 from tests.factories import a_profile
 from tests.planner.jobs import GIB
 

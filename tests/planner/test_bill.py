@@ -27,8 +27,7 @@ from headway.errors import InputError
 from headway.formats.from_json import parse_plan
 from headway.planner.bill import bill_per_hour
 from headway.planner.candidates import Candidates, all_candidates
-from headway.planner.question import Question
-from headway.planner.space import SearchSpace
+from headway.planner.question import Question, SearchSpace
 from headway.profiler.plan_text import read_plan
 from headway.report.sheet_text import sheet_text
 from headway.report.stream import stream_sheet

@@ -14,9 +14,8 @@ from headway.planner.candidates import candidates_at
 from headway.planner.fewest_nodes import fewest_nodes
 from headway.planner.frontier import sustainable_rates_per_s
 from headway.planner.noise_free import most_rates_per_s
-from headway.planner.question import Question
+from headway.planner.question import Question, SearchSpace
 from headway.planner.relaxation import relaxed_nodes
-from headway.planner.space import SearchSpace
 from tests.factories import a_profile
 from tests.planner.enumeration import random_case
 from tests.planner.plans import plan

@@ -29,8 +29,8 @@ from headway.errors import InputError
 from headway.formats.from_json import plan_from_json
 from headway.models.job.duration import DurationModel, LevelSpan
 from headway.planner.playback import simulate_plan
+from headway.planner.question import SearchSpace
 from headway.planner.recovery import Pace, burst_effect
-from headway.planner.space import SearchSpace
 from tests.factories import a_profile
 from tests.planner.plans import plan
 from tests.seeds import examples

@@ -18,8 +18,7 @@ from headway.planner.candidates import Candidates, all_candidates, candidates_at
 from headway.planner.certified_rate import certified_rate_per_s
 from headway.planner.frontier import sustainable_rates_per_s
 from headway.planner.noise_free import noise_free_rate_per_s
-from headway.planner.question import Question
-from headway.planner.space import SearchSpace
+from headway.planner.question import Question, SearchSpace
 from headway.planner.verdict import excess_at_score, kept_probability
 from tests.factories import a_profile
 from tests.planner.enumeration import answer_of, fewest_of

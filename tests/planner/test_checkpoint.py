@@ -19,7 +19,7 @@ from headway.domain import (
 from headway.domain.question import Checkpoint
 from headway.errors import InputError
 from headway.planner.checkpoint import pinned_partitions
-from headway.planner.space import SearchSpace
+from headway.planner.question import SearchSpace
 from tests.factories import a_profile
 from tests.planner.jobs import with_memory
 from tests.planner.plans import plan

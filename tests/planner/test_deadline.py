@@ -37,7 +37,7 @@ from headway.formats.profile_file import dump_profile
 from headway.planner.kinds.batch_run_time import BatchRunTime
 from headway.planner.kinds.deadline import _OfBatchJob, fewest_in_time, plan_for_deadline
 from headway.planner.kinds.recorded_job import job_stages
-from headway.planner.space import SearchSpace
+from headway.planner.question import SearchSpace
 from headway.report.sheet_text import sheet_text
 from headway.words import all_words
 from tests.domain.test_application_profile import a_batch_application, a_recorded_stage

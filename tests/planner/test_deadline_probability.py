@@ -18,7 +18,7 @@ from headway.formats.as_json import deadline_json, json_text
 from headway.formats.from_json import parse_any_plan
 from headway.planner.kinds.batch_run_time import BatchRunTime, seen_slots_of
 from headway.planner.kinds.deadline import plan_for_deadline
-from headway.planner.space import SearchSpace
+from headway.planner.question import SearchSpace
 from headway.spec.declared import declared_application
 from headway.words import certainty_text
 from tests.planner.test_deadline import a_long_job

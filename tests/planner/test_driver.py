@@ -18,7 +18,7 @@ from headway.domain import (
     Target,
 )
 from headway.errors import InputError
-from headway.planner.space import SearchSpace
+from headway.planner.question import SearchSpace
 from headway.planner.tasks import launch_ratio, launches_per_s, most_launches_per_s
 from headway.words import all_words
 from tests.factories import a_configuration, a_profile

@@ -19,7 +19,7 @@ from headway.domain import (
     Target,
 )
 from headway.domain.finding import CAUTIONS
-from headway.planner.space import SearchSpace
+from headway.planner.question import SearchSpace
 from headway.report.wording import headline
 from tests.factories import a_profile
 from tests.planner.plans import plan

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from headway.domain import Arrivals, FindingCode, JobProfile, StatefulOperator, StateProfile, Target
-from headway.planner.space import SearchSpace
+from headway.planner.question import SearchSpace
 from headway.planner.state_growth import full_join_rows, with_full_join
 from headway.words import all_words
 from tests.factories import a_profile

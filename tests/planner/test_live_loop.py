@@ -14,7 +14,7 @@ from headway.domain.live import PolicyComparison
 from headway.errors import InputError
 from headway.models.simulation.closed_loop import LoopTrace
 from headway.planner.playback import simulate_plan
-from headway.planner.space import SearchSpace
+from headway.planner.question import SearchSpace
 from headway.tuner.rule.loop import POLICIES, compare_policies
 from headway.tuner.rule.optimum import Indices, PathCosts, cheapest_path, optimal_steps, path_costs
 from headway.tuner.rule.policies import PathPolicy

@@ -23,7 +23,7 @@ from headway.planner.memory import (
     needed_container_bytes,
     overhead_bytes,
 )
-from headway.planner.space import SearchSpace
+from headway.planner.question import SearchSpace
 from headway.sparkconf.container import PYTHON_MEMORY_KEY
 from headway.units import parse_size_bytes
 from headway.words import all_words

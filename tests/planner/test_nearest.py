@@ -27,8 +27,7 @@ from headway.planner.candidates import all_candidates
 from headway.planner.enumeration import first_sufficient
 from headway.planner.explain import nearest
 from headway.planner.explain.infeasible import lowest_latency_in_reach
-from headway.planner.question import Question
-from headway.planner.space import SearchSpace
+from headway.planner.question import Question, SearchSpace
 from headway.planner.tasks import with_source_partitions
 from tests.factories import a_profile
 from tests.planner.enumeration import random_case, search_by_moments

@@ -13,8 +13,7 @@ from headway.models.batches import batch_chain
 from headway.planner.candidates import all_candidates
 from headway.planner.fewest_nodes import fewest_nodes
 from headway.planner.nodes_by_rate import NodesByRate
-from headway.planner.question import Question
-from headway.planner.space import SearchSpace
+from headway.planner.question import Question, SearchSpace
 from tests.factories import a_profile
 from tests.planner.enumeration import random_profile
 from tests.planner.jobs import windowed

@@ -23,7 +23,7 @@ from headway.domain import (
 )
 from headway.errors import InputError
 from headway.planner.playback import _model, simulate_plan
-from headway.planner.space import SearchSpace
+from headway.planner.question import SearchSpace
 from headway.report.playback import verdict_text
 from tests.factories import a_plan, a_profile
 from tests.planner.plans import plan

@@ -16,7 +16,7 @@ from headway.domain import (
 )
 from headway.errors import InputError
 from headway.planner.purchase import at_core_speed
-from headway.planner.space import SearchSpace
+from headway.planner.question import SearchSpace
 from tests.factories import a_profile
 from tests.planner.enumeration import highest_rate, random_case
 from tests.planner.jobs import GIB, with_memory

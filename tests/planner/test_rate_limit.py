@@ -23,7 +23,7 @@ from headway.emitters.submission import Submission
 from headway.formats.as_json import json_text, plan_json
 from headway.formats.from_json import parse_plan
 from headway.planner.playback import simulate_plan
-from headway.planner.space import SearchSpace
+from headway.planner.question import SearchSpace
 from headway.sparkconf import reader_limit
 from headway.words import all_words
 from tests.factories import a_profile

@@ -29,8 +29,7 @@ from headway.planner.candidates import candidates_at
 from headway.planner.frontier import sustainable_rates_per_s
 from headway.planner.nodes_by_rate import NodesByRate
 from headway.planner.noise_free import noise_free_rate_per_s
-from headway.planner.question import Question
-from headway.planner.space import SearchSpace
+from headway.planner.question import Question, SearchSpace
 from tests.factories import a_configuration, a_profile, kept
 from tests.planner.plans import plan
 

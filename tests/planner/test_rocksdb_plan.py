@@ -11,7 +11,7 @@ from headway.api.plan import plan
 from headway.domain import JobProfile, StateOperatorProfile
 from headway.planner.memory import memory_need
 from headway.planner.profiled_memory import state_in_rocksdb
-from headway.planner.space import SearchSpace
+from headway.planner.question import SearchSpace
 from tests.factories import kept
 from tests.planner.jobs import with_memory
 

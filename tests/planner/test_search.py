@@ -23,7 +23,7 @@ from headway.errors import InputError
 from headway.models.job.predict import predict
 from headway.models.job.setting import duration_model, setting_law, settled_batch_rows
 from headway.planner.candidates import candidates_at
-from headway.planner.space import SearchSpace
+from headway.planner.question import SearchSpace
 from headway.planner.tasks import with_source_partitions
 from headway.words import all_words
 from tests.factories import a_profile, a_shuffle_stage

@@ -10,8 +10,8 @@ import pytest
 from headway.domain import Arrivals, Target
 from headway.planner.candidates import Candidates, all_candidates
 from headway.planner.explained_setting import ExplainedSetting
+from headway.planner.question import SearchSpace
 from headway.planner.setting_choice import as_fast_as_possible
-from headway.planner.space import SearchSpace
 from tests.factories import a_configuration, a_profile
 from tests.planner.plans import plan
 from tests.planner.survey import (

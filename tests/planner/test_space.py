@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headway.planner.space import SearchSpace
+from headway.planner.question import SearchSpace
 from tests.factories import a_configuration, a_profile
 
 

@@ -20,7 +20,7 @@ from headway.domain import (
 from headway.domain.finding import CAUTIONS
 from headway.formats.as_json import json_text, plan_json
 from headway.formats.from_json import plan_from_json
-from headway.planner.space import SearchSpace
+from headway.planner.question import SearchSpace
 from headway.words import all_words
 from tests.factories import a_profile
 from tests.planner.plans import plan

@@ -21,9 +21,8 @@ from headway.models.job.duration import DurationModel, LevelSpan
 from headway.models.job.predict import predict
 from headway.planner.candidates import all_candidates
 from headway.planner.noise_free import noise_free_latency_s, noise_free_rate_per_s
-from headway.planner.question import Question
+from headway.planner.question import Question, SearchSpace
 from headway.planner.recovery import Pace, limited_recovery_s, recovery_s
-from headway.planner.space import SearchSpace
 from tests.factories import a_profile
 from tests.planner.jobs import windowed
 from tests.planner.plans import plan

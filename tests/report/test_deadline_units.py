@@ -10,7 +10,7 @@ from headway.api.result_kinds import sheet_of
 from headway.domain import Deadline
 from headway.domain.sheet import Sheet
 from headway.planner.kinds.deadline import plan_for_deadline
-from headway.planner.space import SearchSpace
+from headway.planner.question import SearchSpace
 from headway.units import parse_duration_s
 from tests.planner.test_deadline import NODE, a_long_job
 

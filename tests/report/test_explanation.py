@@ -12,7 +12,7 @@ from headway.domain import (
     StreamAnswer,
     Target,
 )
-from headway.planner.space import SearchSpace
+from headway.planner.question import SearchSpace
 from headway.report.explanation import explanation_text
 from tests.factories import a_plan, a_profile
 from tests.planner.enumeration import random_case

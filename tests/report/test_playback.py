@@ -23,7 +23,7 @@ from headway.domain import (
 )
 from headway.formats.as_json import json_text
 from headway.planner.playback import simulate_plan
-from headway.planner.space import SearchSpace
+from headway.planner.question import SearchSpace
 from headway.report.axes import axis, counts
 from headway.report.page import sheet_page
 from headway.report.playback import playback_sheet

@@ -29,8 +29,7 @@ from headway.domain import (
     Verdict,
 )
 from headway.planner.candidates import candidates_at
-from headway.planner.question import Question
-from headway.planner.space import SearchSpace
+from headway.planner.question import Question, SearchSpace
 from headway.planner.verdict import kept_probability
 
 QUANTILES = {"mean": None, "p95": 0.95, "p99": 0.99}

@@ -26,7 +26,7 @@ from headway.planner.kinds.batch_run_time import JobTime, run_time_of
 from headway.planner.memory import fewest_nodes_by_memory
 from headway.planner.profiled_memory import profiled_memory
 from headway.planner.purchase import reserve_findings
-from headway.planner.space import SearchSpace
+from headway.planner.question import SearchSpace
 from headway.planner.spark_settings import (
     changes_of,
     executor_conf,

@@ -23,7 +23,7 @@ from headway.models.laws.normal import ndtri
 from headway.planner.enumeration import Fewest, enumerated, fewest_of, spread_counts
 from headway.planner.kinds.dstreams_batches import DStreamsBatches
 from headway.planner.kinds.dstreams_prediction import predicted
-from headway.planner.space import SearchSpace
+from headway.planner.question import SearchSpace
 from headway.planner.spark_settings import (
     changes_of,
     executor_conf,

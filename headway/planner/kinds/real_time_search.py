@@ -24,7 +24,7 @@ from headway.models.laws.normal import ndtri
 from headway.models.real_time.stages import required_slots
 from headway.planner.enumeration import best_of
 from headway.planner.kinds.real_time import gap_of, latency_at, predicted, spread_of, stages_of
-from headway.planner.space import SearchSpace
+from headway.planner.question import SearchSpace
 from headway.sparkconf.knobs import ROCKSDB_PROVIDER
 from headway.units import counted, format_duration, spark_memory_text
 

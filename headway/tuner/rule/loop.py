@@ -24,9 +24,8 @@ from headway.models.simulation.closed_loop import (
     simulate_closed_loop,
 )
 from headway.models.simulation.rate_trace import BatchNoise
-from headway.planner.question import Question
+from headway.planner.question import Question, SearchSpace
 from headway.planner.search import question_of
-from headway.planner.space import SearchSpace
 from headway.tuner.rule.optimum import optimal_steps, path_costs
 from headway.tuner.rule.policies import Ds2Policy, FlinkPolicy, HeadwayPolicy, HpaPolicy, PathPolicy
 from headway.tuner.rule.table import CapacityTable, capacity_table

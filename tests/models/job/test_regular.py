@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from headway.domain import Arrivals, Configuration, DurationNoise, JobProfile, Prediction, Target
 from headway.models.job.predict import predict
 from headway.planner.candidates import candidates_at
-from headway.planner.question import Question
-from headway.planner.space import SearchSpace
+from headway.planner.question import Question, SearchSpace
 from headway.planner.verdict import kept_probability
 from tests.planner.enumeration import random_profile
 from tests.seeds import examples

@@ -16,8 +16,7 @@ from headway import load_profile
 from headway.digits import number_at, rank_of
 from headway.domain import DurationNoise, FindingCode, JobProfile, Target
 from headway.planner.candidates import Candidates, candidates_at
-from headway.planner.question import Question
-from headway.planner.space import SearchSpace
+from headway.planner.question import Question, SearchSpace
 from headway.words import words_of
 from tests.factories import a_profile
 from tests.models.job.test_predict import ask, codes, latency_of, straight

@@ -15,8 +15,7 @@ from headway.models.job.advice import SettingLatency, advised_runs
 from headway.models.job.calibration import is_calibrated, spread_ratio
 from headway.models.job.capacity import Capacity
 from headway.models.job.predict import predict
-from headway.planner.question import Question
-from headway.planner.space import SearchSpace
+from headway.planner.question import Question, SearchSpace
 from headway.planner.verdict import judged_setting
 from headway.profiler.streaming.fit import fit_duration
 from headway.words import all_words
