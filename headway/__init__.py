@@ -45,7 +45,7 @@ if TYPE_CHECKING:
         QuerySetting,
         Target,
     )
-    from headway.domain.command_questions import Limits
+    from headway.domain.fleet_questions import Limits
     from headway.errors import HeadwayError
     from headway.formats.from_json import load_plan
     from headway.formats.lock_file import load_lock, save_lock
@@ -71,7 +71,7 @@ _HOMES = {
     "headway.api.specs": "plan_spec validate",
     "headway.api.supervised": "setting stop_when_asked",
     "headway.domain": "Arrivals Configuration JobProfile Plan Prediction QuerySetting Target",
-    "headway.domain.command_questions": "Limits",
+    "headway.domain.fleet_questions": "Limits",
     "headway.errors": "HeadwayError",
     "headway.formats.from_json": "load_plan",
     "headway.formats.lock_file": "load_lock save_lock",

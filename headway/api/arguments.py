@@ -30,8 +30,8 @@ from headway.units import counted, format_duration, format_rate
 
 if TYPE_CHECKING:
     from headway.domain import ApplicationProfile, Job
-    from headway.domain.command_questions import OrderedQuestion
     from headway.domain.ordered import KeyCounts
+    from headway.domain.query_questions import OrderedQuestion
     from headway.domain.question import PlanQuestion, SettingQuestion
     from headway.domain.writes import StorePrice
     from headway.planner.question import SearchSpace

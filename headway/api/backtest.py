@@ -10,7 +10,7 @@ from typing import Unpack
 from headway.api.profile import LogsOptions, reading
 from headway.domain import Backtest
 from headway.domain.argument import read_question, takes
-from headway.domain.command_questions import ProfileQuestion
+from headway.domain.log_questions import ProfileQuestion
 from headway.profiler.streaming.backtest import backtest as judged
 from headway.version import __version__
 

@@ -15,7 +15,7 @@ from headway.assumptions.advice import JUDGED_JOBS, PRICED_TARGETS
 from headway.assumptions.planning import LOOSER_TARGET_RATIO
 from headway.domain import Verdict
 from headway.domain.argument import read_question
-from headway.domain.command_questions import CapacityQuestion, read_month
+from headway.domain.fleet_questions import CapacityQuestion, read_month
 from headway.errors import InputError, argument, require_packages
 from headway.fleet.nouns import (
     Capacity,

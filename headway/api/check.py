@@ -24,8 +24,8 @@ from headway.ci.nouns import Finding, Held, Level, Report, Rule
 from headway.digits import format_money
 from headway.domain import AnyPromise, FindingCode, Prediction, parse_promise
 from headway.domain.argument_values import of_class
-from headway.domain.command_questions import Limits
 from headway.domain.finding import AGAINST_CALIBRATION, CAUTIONS, OUTSIDE_CALIBRATION
+from headway.domain.fleet_questions import Limits
 from headway.domain.plan_parts import Verdict
 from headway.errors import InputError
 from headway.formats.lock_file import AnyLocked, Lock, Locked, load_lock, lock_beside

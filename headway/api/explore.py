@@ -32,7 +32,7 @@ from headway.domain import (
     StreamAnswer,
 )
 from headway.domain.argument_values import Duration
-from headway.domain.command_questions import LogsQuestion
+from headway.domain.log_questions import LogsQuestion
 from headway.errors import EventLogError, HeadwayError, InputError
 from headway.formats.exploration_file import ExplorationState, ExploredRun, load_state, save_state
 from headway.formats.profile_file import save_profile

@@ -14,7 +14,7 @@ from headway.errors import InputError
 from headway.planner.kinds.batch_run_time import run_time_of
 from headway.planner.kinds.deadline import fewest_in_time, with_room_for_state
 from headway.planner.question import SearchSpace
-from headway.spec.declared import declared_application
+from headway.spec.declared_batch import declared_application
 from headway.spec.kinds.capacity import FleetEntry
 from headway.spec.kinds.jobs import BatchJob
 from headway.spec.parts import cluster_of

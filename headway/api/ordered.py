@@ -9,8 +9,8 @@ from headway.api.arguments import arrivals_from, job_from, key_counts, require_s
 from headway.api.predict import RunOptions, configuration_of
 from headway.domain import JobProfile
 from headway.domain.argument import read_question, takes
-from headway.domain.command_questions import OrderedQuestion
 from headway.domain.ordered import KeyCounts, OrderedPlan
+from headway.domain.query_questions import OrderedQuestion
 from headway.errors import InputError, argument
 from headway.planner.kinds.ordered import plan_ordered
 

@@ -9,8 +9,8 @@ from typing import Any, TypeAlias, cast
 
 from headway.api.file_kinds import PIPELINE_KINDS
 from headway.domain import AnyPromise, Target
-from headway.domain.command_questions import SimulateQuestion
 from headway.domain.ordered import OrderedPipeline as Operators
+from headway.domain.query_questions import SimulateQuestion
 from headway.domain.question import PlanQuestion, PredictQuestion
 from headway.errors import InputError, SpecError, argument
 from headway.planner.kinds.operators import (

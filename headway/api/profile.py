@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypedDict, Unpack
 from headway.domain import ApplicationProfile, JobProfile
 from headway.domain.argument import read_question, takes
 from headway.domain.argument_values import paths_of
-from headway.domain.command_questions import LogsQuestion, ProfileQuestion
+from headway.domain.log_questions import LogsQuestion, ProfileQuestion
 from headway.errors import EventLogError, require_packages
 from headway.lazy_classes import dataclass
 from headway.units import counted

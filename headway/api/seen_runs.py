@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from headway.api.profile import reading
-from headway.domain.command_questions import LogsQuestion
+from headway.domain.log_questions import LogsQuestion
 from headway.domain.sheet import Section
 from headway.profiler.streaming.batch_samples import is_timed, known_rows
 from headway.profiler.streaming.job_runs import runs_of_job

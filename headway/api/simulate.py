@@ -14,8 +14,8 @@ from headway.api.pipelines import AnyPipeline, AnyPipelineRuns, simulate_pipelin
 from headway.domain import JobProfile, Outage, Playback, RateTrace, StreamAnswer
 from headway.domain.argument import question_for, takes
 from headway.domain.argument_values import not_expected
-from headway.domain.command_questions import Simulated, SimulateQuestion
 from headway.domain.live import PolicyComparison
+from headway.domain.query_questions import Simulated, SimulateQuestion
 from headway.errors import InputError, RefusedArgumentError, argument
 from headway.formats.from_json import load_plan
 from headway.formats.rate_trace import read_rate_trace

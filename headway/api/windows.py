@@ -11,7 +11,7 @@ from headway.api.arguments import arrivals_from, job_from, require_startable_tas
 from headway.api.predict import RunOptions, configuration_of
 from headway.domain import JobProfile
 from headway.domain.argument import read_question, takes
-from headway.domain.command_questions import WindowsQuestion
+from headway.domain.query_questions import WindowsQuestion
 from headway.domain.sharing import SharingGain
 from headway.domain.window_set import WindowSet
 from headway.errors import InputError, argument

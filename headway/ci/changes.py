@@ -29,7 +29,7 @@ from headway.words.sentences import filled, stable_up_to
 
 if TYPE_CHECKING:
     from headway.domain import AnyPromise, Prediction
-    from headway.domain.command_questions import Limits
+    from headway.domain.fleet_questions import Limits
     from headway.formats.yaml_document import Mark
     from headway.planner.verdict import JudgedSetting
     from headway.sparkconf import Knob

@@ -12,7 +12,7 @@ from headway.cli.options import PERCENT, Command, json_option, question_option
 from headway.cli.progress import Progress
 from headway.cli.questions import given_options, options_of
 from headway.cli.terminal import answer, suggest
-from headway.domain.command_questions import ProfileQuestion
+from headway.domain.log_questions import ProfileQuestion
 from headway.errors import ExitCode
 
 

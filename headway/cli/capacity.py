@@ -10,7 +10,7 @@ from headway.cli.options import Command, json_option
 from headway.cli.progress import Progress
 from headway.cli.questions import given_options, options_of
 from headway.cli.terminal import answer, suggest
-from headway.domain.command_questions import CapacityQuestion
+from headway.domain.fleet_questions import CapacityQuestion
 from headway.errors import ExitCode
 
 

@@ -21,7 +21,7 @@ from headway.cli.progress import Progress
 from headway.cli.questions import given_options, options_of
 from headway.cli.terminal import answer, suggest
 from headway.domain.argument import read_question
-from headway.domain.command_questions import Limits
+from headway.domain.fleet_questions import Limits
 from headway.errors import ExitCode, InputError
 from headway.formats.lock_file import lock_beside
 

@@ -14,7 +14,7 @@ from headway.cli.outputs import OUTPUT_FILE
 from headway.cli.progress import Progress
 from headway.cli.questions import given_options, options_of
 from headway.cli.terminal import answer, remark, suggest
-from headway.domain.command_questions import OrderedQuestion
+from headway.domain.query_questions import OrderedQuestion
 from headway.errors import ExitCode
 from headway.formats.text_file import write_text
 from headway.report.ordered import ordered_sheet, placement_csv

@@ -29,7 +29,7 @@ from headway.cli.questions import given_options, options_of
 from headway.cli.terminal import remark, show, suggest
 from headway.domain import ApplicationProfile, JobProfile, Promise
 from headway.domain.argument import JobKind
-from headway.domain.command_questions import LogsQuestion, ProfileQuestion
+from headway.domain.log_questions import LogsQuestion, ProfileQuestion
 from headway.errors import EventLogError
 from headway.formats.as_json import json_text
 from headway.formats.profile_file import dump_profile, save_profile

@@ -14,7 +14,7 @@ from headway.cli.pages import write_page
 from headway.cli.progress import Progress
 from headway.cli.questions import given_options, options_of
 from headway.cli.terminal import answer, remark, suggest
-from headway.domain.command_questions import Simulated, SimulateQuestion
+from headway.domain.query_questions import Simulated, SimulateQuestion
 from headway.domain.sheet import Sheet
 from headway.errors import ExitCode
 from headway.report.playback import playback_sheet

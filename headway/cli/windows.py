@@ -13,7 +13,7 @@ from headway.cli.jobs import profiled
 from headway.cli.options import Command, json_option, question_option
 from headway.cli.questions import given_options, options_of
 from headway.cli.terminal import show, suggest
-from headway.domain.command_questions import WindowsQuestion
+from headway.domain.query_questions import WindowsQuestion
 from headway.errors import ExitCode
 from headway.formats.as_json import json_text
 from headway.report.sharing import fusions_json, fusions_text

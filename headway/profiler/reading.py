@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
-from headway.domain.command_questions import DEFAULT_MASTER, LogsQuestion
+from headway.domain.log_questions import DEFAULT_MASTER, LogsQuestion
 from headway.errors import InputError, MissingPackagesError, SparkUnavailableError
 from headway.lazy_classes import dataclass
 from headway.profiler.collect import CollectedLogs, collect

@@ -51,7 +51,7 @@ def ending_job_of(name: str, job: BatchJob) -> EndingJob:
     if job.profile is not None:
         deadline = Deadline(limit_s=job.deadline_s)
         return ending_job(load_any_profile(job.profile), deadline, job.rows)
-    from headway.spec.declared import declared_application
+    from headway.spec.declared_batch import declared_application
 
     assert job.declared is not None
     return declared_application(name, job.declared, job.deadline_s)

@@ -25,9 +25,9 @@ from headway.domain.prediction import QUOTED_PROBABILITIES
 from headway.errors import InputError
 from headway.limits import MOST_SPREAD_RATIO
 from headway.models.arrays import Array
-from headway.models.estimation.batch_noise import noise_at_most
 from headway.models.estimation.cost_drift import batches_to_find, drift_found
 from headway.models.estimation.live_latency import RowWaits, row_waits
+from headway.models.estimation.run_level import noise_at_most
 from headway.models.estimation.warm_up import slower_start_length
 from headway.models.job.calibration import doublings_outside, spread_ratio, widened
 from headway.models.job.setting import duration_model

@@ -14,7 +14,7 @@ from headway.api.lock import lock
 from headway.ci.nouns import Level, Rule
 from headway.cli.main import run
 from headway.domain import DeadlinePlan
-from headway.domain.command_questions import Limits
+from headway.domain.fleet_questions import Limits
 from headway.errors import InfeasibleError, InputError
 from headway.formats.lock_file import load_lock, save_lock
 from headway.formats.profile_file import save_profile

@@ -19,7 +19,7 @@ from headway.ci.nouns import Finding, Level, Rule
 from headway.cli.check import _FORMATS
 from headway.cli.main import run
 from headway.domain import JobProfile, StateProfile, WarmUp, WarmUpPoint
-from headway.domain.command_questions import Limits
+from headway.domain.fleet_questions import Limits
 from headway.errors import InfeasibleError, InputError
 from headway.formats.lock_file import LOCK_NAME, Lock, load_lock, save_lock
 from headway.formats.profile_file import save_profile

@@ -23,7 +23,9 @@ from headway.cli.assistants.worker import Worker
 from headway.cli.main import cli, run
 from headway.domain.argument import CommandQuestion, arguments_of
 from headway.domain.argument_values import Choice, Count
-from headway.domain.command_questions import Limits, ProfileQuestion, SimulateQuestion
+from headway.domain.fleet_questions import Limits
+from headway.domain.log_questions import ProfileQuestion
+from headway.domain.query_questions import SimulateQuestion
 from headway.domain.question import PlanQuestion, PredictQuestion
 from tests.profiler.event_log import AppLog, Query, write_plain
 from tests.sources import ROOT

@@ -32,12 +32,10 @@ from headway.domain.argument import (
     read_question,
     refuse_for,
 )
-from headway.domain.command_questions import (
-    CapacityQuestion,
-    Limits,
-    LogsQuestion,
+from headway.domain.fleet_questions import CapacityQuestion, Limits
+from headway.domain.log_questions import LogsQuestion, ProfileQuestion
+from headway.domain.query_questions import (
     OrderedQuestion,
-    ProfileQuestion,
     Simulated,
     SimulateQuestion,
     WindowsQuestion,

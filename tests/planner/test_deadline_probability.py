@@ -19,7 +19,7 @@ from headway.formats.from_json import parse_any_plan
 from headway.planner.kinds.batch_run_time import BatchRunTime, seen_slots_of
 from headway.planner.kinds.deadline import plan_for_deadline
 from headway.planner.question import SearchSpace
-from headway.spec.declared import declared_application
+from headway.spec.declared_batch import declared_application
 from headway.words import certainty_text
 from tests.planner.test_deadline import a_long_job
 from tests.spec.test_declared_batch import REPORT

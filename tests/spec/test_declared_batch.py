@@ -12,7 +12,7 @@ from headway import plan as plan_job
 from headway.domain import Z90, ApplicationProfile, Deadline
 from headway.models.job.declared import work_at
 from headway.planner.kinds.batch_run_time import expected_run_time_s
-from headway.spec.declared import declared_application
+from headway.spec.declared_batch import declared_application
 from headway.spec.forms.quantities import Quantity
 from headway.spec.kinds.jobs import DeclaredBatch
 from headway.words import all_words

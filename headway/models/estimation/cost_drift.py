@@ -9,8 +9,9 @@ import numpy as np
 from headway.assumptions import live
 from headway.domain import DurationNoise
 from headway.models.arrays import Array
-from headway.models.estimation.batch_noise import innovations_of, lasting_score, noise_ratio_at
+from headway.models.estimation.batch_noise import noise_ratio_at
 from headway.models.estimation.drift import Alarm, Shift, cusum_threshold, first_alarm, shift_since
+from headway.models.estimation.run_level import innovations_of, lasting_score
 from headway.models.laws.normal import ndtri
 
 

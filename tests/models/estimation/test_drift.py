@@ -9,13 +9,13 @@ from hypothesis import strategies as st
 
 from headway.domain import DurationNoise
 from headway.models.arrays import Array
-from headway.models.estimation.batch_noise import innovations_of
 from headway.models.estimation.drift import (
     cusum,
     cusum_run_length,
     cusum_threshold,
     first_alarm,
 )
+from headway.models.estimation.run_level import innovations_of
 from headway.models.laws.normal import ndtr
 from tests.models.estimation.batches import correlated_scores
 from tests.seeds import examples

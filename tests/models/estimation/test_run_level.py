@@ -10,8 +10,8 @@ import pytest
 from headway.assumptions.live import FALSE_ALARM_S, FALSE_LEVEL_RATIO
 from headway.domain import DurationNoise
 from headway.models.arrays import Array
-from headway.models.estimation.batch_noise import innovations_of, lasting_score, noise_at_most
 from headway.models.estimation.cost_drift import batches_to_find, drift_found
+from headway.models.estimation.run_level import innovations_of, lasting_score, noise_at_most
 from tests.models.estimation.batches import correlated_scores, from_scores, mean_s
 
 
