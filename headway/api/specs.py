@@ -1,4 +1,4 @@
-"""Plans of jobs from their spec files."""
+"""Spec files: plans of their jobs, and checks of all files that they name."""
 
 from __future__ import annotations
 

@@ -35,6 +35,9 @@ _MOST_EXCESS, _MOST_INTERPOLATED = 3.0, 6
 _SURE_EXCESS = 0.2
 # Of each of three points, the other two.
 _OTHERS = np.array([[1, 2], [0, 2], [0, 1]])
+# A trigger interval that so many batches overrun changes nothing that a count depends on.
+_NEARLY_ALL, _NUM_DIGITS = 0.9999, 6
+_ROUNDED = 1.0 - 1e-9
 
 
 class _Request(NamedTuple):
@@ -334,11 +337,6 @@ def _crossed_at(rates_per_s: Array, excess: Array) -> Array:
     is_between = (crossed_per_s > low_per_s) & (crossed_per_s < high_per_s)
     crossed_per_s = np.where(is_between, crossed_per_s, low_per_s)
     return np.select([num_met == 0, num_met == num_rates], [0.0, high_per_s], crossed_per_s)
-
-
-# A trigger interval that so many batches overrun changes nothing that a count depends on.
-_NEARLY_ALL, _NUM_DIGITS = 0.9999, 6
-_ROUNDED = 1.0 - 1e-9
 
 
 def distinct(settings: Candidates, law: SettingLaw) -> Indices:

@@ -27,6 +27,10 @@ from headway.limits import MOST_INT
 from headway.models.job.declared import figures_at
 from headway.models.laws.normal import ndtri
 
+NO_LIMIT_S = 1e9
+"""A limit that is never binding [s]."""
+_ANY_LATENCY = Target(metric=Metric.TUPLE, quantile=None, limit_s=NO_LIMIT_S)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchSpace:
@@ -113,11 +117,6 @@ class SearchSpace:
         choices = {*TRIGGERS_S.value, profile.baseline.trigger_s}
         # A row waits up to the interval, and half of it on average.
         return tuple(sorted(choice for choice in choices if choice < 2 * limit_s))
-
-
-NO_LIMIT_S = 1e9
-"""A limit that is never binding [s]."""
-_ANY_LATENCY = Target(metric=Metric.TUPLE, quantile=None, limit_s=NO_LIMIT_S)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,6 +16,16 @@ _PATH = re.compile(r"\[(?P<first>[^,\]]+)")
 _NO_TABLE = re.compile(r"\.\w{1,10}$|=|:$")
 
 AccumulatorId = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
+Outline: TypeAlias = tuple[tuple[str, str, tuple[int, ...]], ...]
+"""Names of operators in pre-order, where their files are, and the positions of their children.
+
+Batches of a query have the same, although their plans differ in versions and accumulators.
+"""
+_HEADING = "== Physical Plan =="
+_SECTION = re.compile(r"^\((\d{1,9})\) (?=\S)", re.MULTILINE)
+_BRANCH = re.compile(r"[ :]*(?:[+:]- )")
+_NODE = re.compile(r"[ :]*(?:[+:]- )?(?:\*(?:\(\d{1,9}\))? ?)?!?([A-Za-z]\w{0,99})(.*)", re.ASCII)
+_NUMBER = re.compile(r"\((\d{1,9})\)$")
 
 
 class PlanMetric(msgspec.Struct, gc=False):
@@ -33,12 +43,6 @@ class PlanNode(msgspec.Struct, gc=False):
 
 
 PlacedNode: TypeAlias = tuple[PlanNode, list[int]]  # and the positions of its children
-
-Outline: TypeAlias = tuple[tuple[str, str, tuple[int, ...]], ...]
-"""Names of operators in pre-order, where their files are, and the positions of their children.
-
-Batches of a query have the same, although their plans differ in versions and accumulators.
-"""
 
 
 _decode = msgspec.json.Decoder(PlanNode).decode
@@ -127,13 +131,6 @@ def last_folder(path: str) -> str | None:
     """
     folders = [part for part in path.split("/") if part and not _NO_TABLE.search(part)]
     return folders[-1] if len(folders) > 1 else None
-
-
-_HEADING = "== Physical Plan =="
-_SECTION = re.compile(r"^\((\d{1,9})\) (?=\S)", re.MULTILINE)
-_BRANCH = re.compile(r"[ :]*(?:[+:]- )")
-_NODE = re.compile(r"[ :]*(?:[+:]- )?(?:\*(?:\(\d{1,9}\))? ?)?!?([A-Za-z]\w{0,99})(.*)", re.ASCII)
-_NUMBER = re.compile(r"\((\d{1,9})\)$")
 
 
 class PrintedOperator(NamedTuple):

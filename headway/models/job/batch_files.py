@@ -28,6 +28,8 @@ _FILE_SOURCE, FILE_SINK = "FileStreamSource", "FileSink"
 _SINKS_WITHOUT_FILES = ("kafka", "console", "memory", "noop")
 _FILE_MANAGER = "spark.sql.streaming.checkpointFileManagerClass"
 _FILE_SYSTEM_MANAGER = "FileSystemBasedCheckpointFileManager"
+_STREAMING = "spark.sql.streaming"
+_TABLES_METRIC, _UPLOADED_METRIC = "rocksdbSstFileSize", "rocksdbBytesCopied"
 
 
 class Files(NamedTuple):
@@ -269,10 +271,6 @@ def price_of_job(profile: JobProfile, price: StorePrice) -> StorePrice:
     if price.lists_by_file_system is None or not manager.endswith(_FILE_SYSTEM_MANAGER):
         return price
     return replace(price, lists_renamed=price.lists_by_file_system)
-
-
-_STREAMING = "spark.sql.streaming"
-_TABLES_METRIC, _UPLOADED_METRIC = "rocksdbSstFileSize", "rocksdbBytesCopied"
 
 
 def checkpoint_bytes(profile: JobProfile, interval_s: Numeric, batch_rows: Numeric) -> Array | None:

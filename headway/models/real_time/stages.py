@@ -18,6 +18,12 @@ from headway.models.laws.distributions import gauss_legendre
 from headway.models.queues.queueing import WaitMoments
 from headway.models.queues.random_walk import positive_parts, spitzer_terms
 
+_NODE, _WEIGHT = gauss_legendre(24)
+_MOST_WHOLE_PERIODS = 400
+_LAST_SCORE = 8.0
+_MOST_PERIODS = 1e7
+_NODES_PER_PERIOD = 8  # panels within a period, in which the variance of the work changes
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RealTimeStage:
@@ -135,13 +141,6 @@ def shuffle_wait_limit_s(pair_rate_per_s: float, row_bytes: float) -> float:
         return SHUFFLE_MAX_WAIT_S.value
     full_bytes = SHUFFLE_FULL_RATIO.value * SHUFFLE_BUFFER_BYTES.value
     return min(SHUFFLE_MAX_WAIT_S.value, full_bytes / (pair_rate_per_s * row_bytes))
-
-
-_NODE, _WEIGHT = gauss_legendre(24)
-_MOST_WHOLE_PERIODS = 400
-_LAST_SCORE = 8.0
-_MOST_PERIODS = 1e7
-_NODES_PER_PERIOD = 8  # panels within a period, in which the variance of the work changes
 
 
 def shuffled_wait(

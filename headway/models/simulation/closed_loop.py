@@ -21,6 +21,7 @@ _LEAST_LIMITED_S = 1.0
 
 #: Mean time as a function of rows: a constant, and terms of time per row and exponent.
 Costs = tuple[float, tuple[tuple[float, float], ...]]
+_NO_ROW = 1e-9
 
 
 class Sight(NamedTuple):
@@ -329,9 +330,6 @@ def _noise(noise: BatchNoise, random: np.random.Generator) -> Iterator[float]:
         for fresh, new in random.standard_normal((_DRAWN_AT_ONCE, 2)).tolist():
             slow = keeps * slow + renews * new
             yield run_factor * math.exp(fresh_sd * fresh + slow_sd * slow - half_variance)
-
-
-_NO_ROW = 1e-9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

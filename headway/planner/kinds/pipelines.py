@@ -30,6 +30,13 @@ from headway.models.pipeline.parameters import (
 )
 from headway.models.simulation.pipeline import simulate_pipeline
 
+_LONGEST_PERIODS = 20.0
+_WINDOWS = 2.0
+_SHORTEST_S = 4.0
+_MOST_EVENTS = 20e6
+_NUM_ROWS = 50_000
+_JOBS_PER_FETCH = 12
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PipelineRound:
@@ -253,14 +260,6 @@ def _published(pipeline: Pipeline) -> PipelineLatency:
 def joined(latencies: list[PipelineLatency]) -> PipelineLatency:
     """The latency through consecutive rounds."""
     return latencies[0] if len(latencies) == 1 else in_series(tuple(latencies))
-
-
-_LONGEST_PERIODS = 20.0
-_WINDOWS = 2.0
-_SHORTEST_S = 4.0
-_MOST_EVENTS = 20e6
-_NUM_ROWS = 50_000
-_JOBS_PER_FETCH = 12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)

@@ -44,6 +44,11 @@ from headway.units import format_duration
 
 _LEAST_ROW_S = 1e-9  # of a stage whose rows cost too little to be measured
 _Z90 = 1.6448536
+_FIRST_SPARK, _FIRST_SPARK_WITH_STATE = (4, 1), (4, 3)
+# Spark 4.3.0, RealTimeModeAllowlist, as progress and plans name them.
+_STATE_OPERATORS = frozenset({"statestoresave", "dedupe", "transformwithstateexec"})
+_SINKS = re.compile(r"kafka|foreachwriter|console|memory", re.IGNORECASE)
+_MODE = "STREAMING_REAL_TIME_MODE"
 
 
 def stages_of(
@@ -189,13 +194,6 @@ def _flush_s(profile: JobProfile, stages: Sequence[RealTimeStage], rate_per_s: f
     if len(wait_limits_s) < len(stages) - 1:
         return SHUFFLE_MAX_WAIT_S.value
     return max(wait_limits_s, default=SHUFFLE_MAX_WAIT_S.value)
-
-
-_FIRST_SPARK, _FIRST_SPARK_WITH_STATE = (4, 1), (4, 3)
-# Spark 4.3.0, RealTimeModeAllowlist, as progress and plans name them.
-_STATE_OPERATORS = frozenset({"statestoresave", "dedupe", "transformwithstateexec"})
-_SINKS = re.compile(r"kafka|foreachwriter|console|memory", re.IGNORECASE)
-_MODE = "STREAMING_REAL_TIME_MODE"
 
 
 def require_real_time(profile: JobProfile, target: Target | None = None) -> None:

@@ -15,6 +15,8 @@ from headway.formats.yaml_document import Document, Fault, Mark, Plain, Route, f
 
 #: What stands for a value whose fault has been reported.
 FAULTY: Any = object()
+JsonSchema = dict[str, Any]
+_UNIT = re.compile(r"_(?:bytes_per_s|per_s|s|bytes|ratio)$")
 
 
 def place(documents: Sequence[Document], route: Route, *, of_key: bool = False) -> Mark:
@@ -80,11 +82,6 @@ def merged(including: Plain, included: Plain) -> Plain:
     for key, value in included.items():
         combined[key] = merged(including[key], value) if key in including else value
     return combined
-
-
-JsonSchema = dict[str, Any]
-
-_UNIT = re.compile(r"_(?:bytes_per_s|per_s|s|bytes|ratio)$")
 
 
 class Kind(Protocol):

@@ -28,6 +28,8 @@ from headway.spec.forms.quantities import (
 from headway.units import parse_size_bytes
 
 _MIB = parse_size_bytes("1m")
+_REQUESTS = whole(low=1, high=100)
+_LISTS = whole(low=0, high=100)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,10 +106,6 @@ def _kept(total: float, tiers: Iterable[tuple[float | None, float]]) -> float:
         reserved += share * max(end - begin, 0.0)
         begin = max(begin, end)
     return reserved
-
-
-_REQUESTS = whole(low=1, high=100)
-_LISTS = whole(low=0, high=100)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
