@@ -43,7 +43,6 @@ MOST_EMPTY_NAMES = {
     "api": 2,
     "cli": 1,
     "domain": 2,
-    "planner": 1,
     "profiler": 3,
     "runtime": 1,
     "tuner": 1,

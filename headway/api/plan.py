@@ -360,12 +360,12 @@ def plan_query(job: JobProfile, question: PlanQuestion) -> StreamAnswer:
     return with_changes(
         answer,
         prediction=with_next_run(answer.prediction, job, first),
-        findings=(*_taken_from_profile(question, answer, job), *answer.findings),
+        findings=(*_as_profiled(question, answer, job), *answer.findings),
         skew=later(lambda: _skew(answer, job, counts)),
     )
 
 
-def _taken_from_profile(
+def _as_profiled(
     question: PlanQuestion, answer: StreamAnswer, job: JobProfile
 ) -> Iterator[Finding]:
     """What of the question is that of the profiled run."""
