@@ -16,6 +16,7 @@ from _pytest.assertion import rewrite
 from hypothesis import settings
 
 from tests.interpreted import INTERPRETED
+from tests.quick_jvm import conf_of_local_files, look_classes_up_once
 from tests.seeds import examples, few_settings
 
 # The same examples every time, however slow the machine: what fails, fails for everyone. To search
@@ -163,10 +164,13 @@ def spark_event_log_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def spark(clock_source_jar: Path, spark_event_log_dir: Path) -> Iterator[SparkSession]:
+def spark(
+    clock_source_jar: Path, spark_event_log_dir: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[SparkSession]:
     """The session that all tests share; a JVM takes seconds to start and to warm up."""
     from headway.profiler.spark.session import embedded_session, local_checkpoint_conf
 
+    look_classes_up_once()
     with embedded_session(
         app_name="headway tests",
         master="local[2]",
@@ -176,10 +180,13 @@ def spark(clock_source_jar: Path, spark_event_log_dir: Path) -> Iterator[SparkSe
         extra_conf={
             # Test data is tiny: the default of 200 tasks would be all of a test's time.
             "spark.sql.shuffle.partitions": "2",
-            "spark.driver.extraJavaOptions": "-XX:+UseSerialGC",
+            # What lives long is small: the rest of the heap is for what does not.
+            "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -Xms1g -Xmn512m "
+            "-XX:MetaspaceSize=512m",
             # Nor need Java know where in Python each expression was written.
             "spark.python.sql.dataFrameDebugging.enabled": "false",
             **local_checkpoint_conf(),
+            **conf_of_local_files(tmp_path_factory.mktemp("classes")),
             **INTERPRETED,
         },
     ) as session:

@@ -38,23 +38,39 @@ class LevelSpan(NamedTuple):
     def at(self, batch_rows: Numeric) -> Array:
         """Mean time of the level [s] in a batch of ``batch_rows`` rows."""
         rows = np.asarray(batch_rows, dtype=np.float64)
-        span_s = self.fixed_s + np.zeros(rows.shape)
+        span_s = self.fixed_s
+        if not self.stage_terms and not self.bends:
+            span_s = span_s + np.zeros(rows.shape)
         for per_row_s, scale, exponent in self.stage_terms:
-            span_s = span_s + per_row_s * (scale * rows**exponent)
+            # Most stages process a row for each of the batch.
+            powers = rows if exponent == 1.0 else rows**exponent
+            span_s = span_s + per_row_s * (powers if scale == 1.0 else scale * powers)
         for per_row_s, from_rows in self.bends:
             span_s = span_s + per_row_s * np.maximum(rows - from_rows, 0.0)
         return np.asarray(span_s)
 
     def slope_at(self, batch_rows: Numeric) -> Array:
         """Seconds that one more row in the batch adds."""
+        rows = np.asarray(batch_rows, dtype=np.float64)
+        slope_s: Numeric = 0.0
+        if self.is_straight:
+            for per_row_s, scale, _ in self.stage_terms:
+                slope_s = slope_s + per_row_s * scale
+            is_whole = np.shape(slope_s) == rows.shape
+            return np.asarray(slope_s if is_whole else slope_s + np.zeros(rows.shape))
         # A power below one is infinitely steep at zero: less than one row counts as one.
-        rows = np.maximum(np.asarray(batch_rows, dtype=np.float64), 1.0)
-        slope_s: Array = np.zeros(rows.shape)
+        rows = np.maximum(rows, 1.0)
+        slope_s = np.zeros(rows.shape)
         for per_row_s, scale, exponent in self.stage_terms:
             slope_s = slope_s + per_row_s * (scale * exponent * rows ** (exponent - 1.0))
         for per_row_s, from_rows in self.bends:
             slope_s = slope_s + per_row_s * (rows >= from_rows)
         return np.maximum(slope_s, 0.0) if self.bends else slope_s
+
+    @property
+    def is_straight(self) -> bool:
+        """Whether each row adds the same time."""
+        return not self.bends and all(exponent == 1.0 for _, _, exponent in self.stage_terms)
 
     def times(self, ratio: Numeric) -> LevelSpan:
         """The same with all times multiplied."""
@@ -101,14 +117,18 @@ class DurationModel(NamedTuple):
     def mean_s(self, batch_rows: Numeric) -> Array:
         """Mean batch duration [s]."""
         rows = np.asarray(batch_rows, dtype=np.float64)
-        start_s = self.driver_s + np.zeros(rows.shape)
-        return np.asarray(sum((level.at(rows) for level in self.levels), start_s))
+        mean_s = self.driver_s if self.levels else self.driver_s + np.zeros(rows.shape)
+        for level in self.levels:
+            mean_s = mean_s + level.at(rows)
+        return np.asarray(mean_s)
 
     def slope_s(self, batch_rows: Numeric) -> Array:
         """Seconds that one more row in the batch adds."""
         rows = np.asarray(batch_rows, dtype=np.float64)
-        flat: Array = np.zeros(rows.shape)
-        return np.asarray(sum((level.slope_at(rows) for level in self.levels), flat))
+        slope_s: Numeric = 0.0 if self.levels else np.zeros(rows.shape)
+        for level in self.levels:
+            slope_s = slope_s + level.slope_at(rows)
+        return np.asarray(slope_s)
 
     @property
     def follows_rate(self) -> bool:
