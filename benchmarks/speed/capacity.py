@@ -24,7 +24,7 @@ import numpy as np
 from fleet_files import NUM_PROFILES, STREAMING_SHARE, write_fleet
 from pages import headed, made_by
 
-from headway.fleet.nouns import Fleet, FleetPlan, Offer, Quota, Supply
+from headway.fleet.nouns import Fleet, FleetOffer, FleetPlan, Quota, Supply
 from headway.fleet.plan_fleet import plan_fleet
 from headway.units import counted
 
@@ -49,7 +49,7 @@ def a_fleet(
     price = cores * 0.048 * rng.uniform(0.8, 1.25, NUM_TYPES)
     speed = rng.choice([0.8, 1.0, 1.2], size=NUM_TYPES)
     offers = tuple(
-        Offer(
+        FleetOffer(
             name=f"type-{at}",
             cores=int(cores[at]),
             price=float(price[at]),

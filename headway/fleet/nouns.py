@@ -18,7 +18,7 @@ Mask: TypeAlias = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Offer:
+class FleetOffer:
     """A kind of node and its prices per hour, in the currency of the plan.
 
     ``committed_price`` is paid around the clock; None if not available.
@@ -95,7 +95,7 @@ class Fleet:
 
     jobs: tuple[str, ...]
     weights: Array
-    offers: tuple[Offer, ...]
+    offers: tuple[FleetOffer, ...]
     supplies: tuple[Supply, ...]
     units: Whole
     allowed: Mask

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from headway.errors import InputError
-from headway.fleet.nouns import Fleet, Mask, Offer, Quota, Supply, Whole
+from headway.fleet.nouns import Fleet, FleetOffer, Mask, Quota, Supply, Whole
 from headway.spec.kinds.capacity import CapacityPlan, FleetEntry, PoolEntry, QuotaEntry
 from headway.spec.kinds.catalog import NodeCatalog, NodeEntry
 from headway.spec.parts import executors_that_fit
@@ -106,7 +106,7 @@ class FleetForm:
             jobs=tuple(need.entry.name for need in needs),
             weights=np.array([need.entry.weight for need in needs]),
             offers=tuple(
-                Offer(
+                FleetOffer(
                     name=node.name,
                     cores=node.cores,
                     price=node.price_per_hour,

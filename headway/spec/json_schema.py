@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from headway.spec.forms import entries_of
-from headway.spec.forms.entries import JsonSchema, Kind
+from headway.spec.forms.entries import JsonSchema, ValueKind
 from headway.spec.forms.kinds import ListOf, MapOf, NameOr, Nested
 from headway.spec.kinds import KINDS, noun_of_kind
 from headway.spec.kinds.rates import DailyCurve, RateForm, RateTrace
@@ -85,7 +85,7 @@ def _without_description(schema: JsonSchema) -> JsonSchema:
     return {key: value for key, value in schema.items() if key != "description"}
 
 
-def _nouns_in(kind: Kind) -> list[type[Any]]:
+def _nouns_in(kind: ValueKind) -> list[type[Any]]:
     """The nouns to which a kind's schema refers."""
     match kind:
         case Nested(noun=noun) | NameOr(noun=noun):

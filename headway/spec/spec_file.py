@@ -13,7 +13,7 @@ from headway.errors import InputError
 from headway.formats.own_files import path_of, read_text
 from headway.formats.yaml_document import Document, Fault, Mark, Plain, Route, parse_document, shown
 from headway.spec.forms import FAULTY, Reader, entry, place
-from headway.spec.forms.entries import Kind, merged
+from headway.spec.forms.entries import ValueKind, merged
 from headway.spec.forms.kinds import Choice, ListOf, MapOf, Nested, Text
 from headway.spec.forms.quantities import NAME
 from headway.spec.kinds import KINDS, noun_of_kind
@@ -58,7 +58,7 @@ class SpecFile:
         return place(self.documents, ("kind",))
 
 
-_ENVELOPE: Mapping[str, Kind] = {
+_ENVELOPE: Mapping[str, ValueKind] = {
     "apiVersion": Choice((API_VERSION,)),
     "kind": Choice(KINDS),
     "metadata": Nested(Metadata),

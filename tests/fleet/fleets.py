@@ -10,14 +10,14 @@ from functools import cache
 import numpy as np
 
 from headway.fleet.billing import bill_of, limits_broken, nodes_needed
-from headway.fleet.nouns import Fleet, Offer, Quota, Supply
+from headway.fleet.nouns import Fleet, FleetOffer, Quota, Supply
 
 
 def a_random_fleet(seed: int, *, num_jobs: int = 4, num_cases: int = 3) -> Fleet:
     """A fleet of a few jobs, offers and supplies, some of its limits tight."""
     rng = np.random.default_rng(seed)
     offers = tuple(
-        Offer(
+        FleetOffer(
             name=f"n{at}",
             cores=int(cores),
             price=float(np.round(cores * rng.uniform(0.8, 1.2), 3)),

@@ -12,7 +12,7 @@ from headway.fleet import plan_fleet as module
 from headway.fleet import relaxation
 from headway.fleet.billing import bill_of, limits_broken, nodes_needed
 from headway.fleet.moves import with_better_moves
-from headway.fleet.nouns import Fleet, FleetPlan, Offer, Supply
+from headway.fleet.nouns import Fleet, FleetOffer, FleetPlan, Supply
 from headway.fleet.plan_fleet import plan_fleet
 from headway.fleet.problem import Columns, Goal, Solved, columns_where, solve
 from headway.fleet.reduced_cost import gains, highest_node_prices, reduced_costs
@@ -87,7 +87,7 @@ def test_moves_never_make_a_plan_more_expensive(seed: int) -> None:
 def test_moves_fill_nodes() -> None:
     """Three jobs of three and one of one: two nodes of five, where one of them was alone."""
     supplies = (a_fleet().supplies[0], replace(a_fleet().supplies[0], units_per_node=6))
-    offers = (a_fleet().offers[0], Offer(name="m", cores=24, price=1.4))
+    offers = (a_fleet().offers[0], FleetOffer(name="m", cores=24, price=1.4))
     units = np.full((3, 2, 24), 3)
     fleet = a_fleet(supplies=(supplies[0], replace(supplies[1], offer=1)), offers=offers,
                     units=units, allowed=np.ones((3, 2), dtype=bool))  # fmt: skip
@@ -104,7 +104,7 @@ def a_large_fleet(seed: int, **purchasing: Any) -> Fleet:
     cores = rng.choice([4, 8, 16], size=num_offers)
     price = cores * rng.uniform(0.8, 1.2, num_offers)
     offers = tuple(
-        Offer(
+        FleetOffer(
             name=f"n{at}",
             cores=int(cores[at]),
             price=float(price[at]),

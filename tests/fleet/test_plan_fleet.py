@@ -13,7 +13,7 @@ from headway.fleet import prices, relaxation
 from headway.fleet.billing import bill_of, limits_broken, nodes_needed
 from headway.fleet.infeasible import diagnose, reasoned
 from headway.fleet.moves import with_fewer_open
-from headway.fleet.nouns import Fleet, FleetPlan, Infeasible, Offer, Quota, Supply
+from headway.fleet.nouns import Fleet, FleetOffer, FleetPlan, Infeasible, Quota, Supply
 from headway.fleet.plan_fleet import plan_fleet, plan_of, serve_most
 from headway.fleet.prices import costs_of_moves, saving_of_job, saving_text, shadow_prices
 from tests.fleet.fleets import (
@@ -72,7 +72,7 @@ def test_an_infeasible_answer_without_a_reason_is_an_error() -> None:
 
 def test_no_price_of_a_job_left_out_is_guessed() -> None:
     """Jobs whose nodes cost next to nothing beside what is held in reserve for them."""
-    offers = (Offer(name="n", cores=16, price=1000.0),)
+    offers = (FleetOffer(name="n", cores=16, price=1000.0),)
     supplies = (replace(a_fleet().supplies[0], units_per_node=1000, failures=50),)
     fleet = a_fleet(offers=offers, supplies=supplies, units=np.full((3, 1, 24), 1))
     assert planned(fleet).nodes.tolist() == [[51] * 24]
@@ -155,7 +155,7 @@ def a_fleet(num_jobs: int = 3, **changes: object) -> Fleet:
     fleet = Fleet(
         jobs=tuple(f"j{at}" for at in range(num_jobs)),
         weights=np.ones(num_jobs),
-        offers=(Offer(name="n", cores=16, price=1.0, spot_price=0.4, committed_price=0.6),),
+        offers=(FleetOffer(name="n", cores=16, price=1.0, spot_price=0.4, committed_price=0.6),),
         supplies=(Supply(pool="p", zone="-", offer=0, shared=True, units_per_node=4),),
         units=np.full((num_jobs, 1, 24), 3),
         allowed=np.ones((num_jobs, 1), dtype=bool),
@@ -260,7 +260,7 @@ def test_a_limit_of_one_is_in_the_singular() -> None:
 
 
 def test_a_quota_that_is_binding_has_a_price() -> None:
-    dear = Offer(name="dear", cores=16, price=3.0)
+    dear = FleetOffer(name="dear", cores=16, price=3.0)
     fleet = a_fleet(
         offers=(*a_fleet().offers, dear),
         supplies=(
@@ -302,7 +302,7 @@ def check_saving(fleet: Fleet, plan: FleetPlan) -> None:
 
 def test_a_limit_on_cores_is_priced_by_a_node() -> None:
     """One core more buys nothing where a node has sixteen."""
-    dear = Offer(name="dear", cores=16, price=3.0)
+    dear = FleetOffer(name="dear", cores=16, price=3.0)
     fleet = a_fleet(
         offers=(*a_fleet().offers, dear),
         supplies=(*a_fleet().supplies, replace(a_fleet().supplies[0], offer=1)),

@@ -84,7 +84,7 @@ def merged(including: Plain, included: Plain) -> Plain:
     return combined
 
 
-class Kind(Protocol):
+class ValueKind(Protocol):
     """How one value is read."""
 
     @property
@@ -106,12 +106,12 @@ class Entry:
 
     field_name: str
     key: str
-    kind: Kind
+    kind: ValueKind
     about: str
     required: bool
 
 
-def entry(kind: Kind, about: str, *, key: str | None = None, default: Any = MISSING) -> Any:
+def entry(kind: ValueKind, about: str, *, key: str | None = None, default: Any = MISSING) -> Any:
     """A field of a file's noun, required unless it has a ``default``.
 
     ``about`` describes it in the reference and in editors, with its default if that is not obvious.

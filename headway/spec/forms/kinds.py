@@ -12,7 +12,7 @@ from typing import Any
 from headway.errors import InputError
 from headway.formats.yaml_document import Plain, Route, shown
 from headway.limits import MOST_INT
-from headway.spec.forms.entries import FAULTY, JsonSchema, Kind, Reader, entries_of
+from headway.spec.forms.entries import FAULTY, JsonSchema, Reader, ValueKind, entries_of
 
 _GROUPED = re.compile(r"[-+]?[0-9]+(?:_[0-9]+)+")
 _WHOLE = re.compile(r"[-+]?[0-9]+(?:_[0-9]+)*")
@@ -176,7 +176,7 @@ class ListOf:
     ``tell_faults`` reports members that do not fit together.
     """
 
-    item: Kind
+    item: ValueKind
     least: int = 0
     most: int = 100_000
     or_one: bool = False
@@ -220,7 +220,7 @@ class ListOf:
 class MapOf:
     """A mapping of free keys to one kind of value."""
 
-    value: Kind
+    value: ValueKind
 
     @property
     def words(self) -> str:
@@ -282,7 +282,7 @@ class Nested:
 class NameOr:
     """A name or a file of something that is defined elsewhere, or the thing written out."""
 
-    name: Kind
+    name: ValueKind
     noun: type[Any]
 
     @property

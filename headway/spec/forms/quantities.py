@@ -20,7 +20,7 @@ from headway.limits import (
     MOST_PARTITIONS,
     SHORTEST_TRIGGER_S,
 )
-from headway.spec.forms.entries import FAULTY, JsonSchema, Kind, Reader
+from headway.spec.forms.entries import FAULTY, JsonSchema, Reader, ValueKind
 from headway.spec.forms.kinds import FilePath, ListOf, Number, Parsed, Text, whole
 from headway.units import parse_duration_s, parse_rate_per_s, parse_rows, parse_size_bytes
 
@@ -252,7 +252,7 @@ class Uncertain:
     Quantity(low=2.0, mid=3.0, high=4.5)
     """
 
-    kind: Kind
+    kind: ValueKind
     plain_ratio: float = 1.0
 
     @property

@@ -10,7 +10,7 @@ from headway.errors import InputError
 from headway.formats.rate_trace import read_rate_trace
 from headway.formats.yaml_document import Plain, Route
 from headway.spec.forms import FAULTY, Reader, entry
-from headway.spec.forms.entries import JsonSchema, Kind
+from headway.spec.forms.entries import JsonSchema, ValueKind
 from headway.spec.forms.kinds import FilePath, ListOf, Nested
 from headway.spec.forms.quantities import RATE, RATE_OR_ZERO, RATIO, Quantity, Uncertain
 from headway.units import HOURS_PER_DAY
@@ -75,7 +75,7 @@ class RateForm:
             return reader.fault((*route, "trace"), str(error))
 
     def json_schema(self) -> JsonSchema:
-        forms: list[Kind] = [Uncertain(RATE), Nested(DailyCurve), Nested(RateTrace)]
+        forms: list[ValueKind] = [Uncertain(RATE), Nested(DailyCurve), Nested(RateTrace)]
         return {"anyOf": [form.json_schema() for form in forms]}
 
 
