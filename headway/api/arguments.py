@@ -11,15 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from headway.api.file_kinds import is_log
-from headway.domain import (
-    AnyPromise,
-    Arrivals,
-    Deadline,
-    JobProfile,
-    NodeType,
-    Promise,
-    Target,
-)
+from headway.domain import AnyPromise, Arrivals, Deadline, JobProfile, NodeType, Promise, Target
 from headway.domain.argument import JobKind
 from headway.domain.argument_values import PROMISES, RATE, TRIGGER_ABOVE_ZERO, paths_of
 from headway.domain.configuration import FIRST_WITH_FRACTIONS

@@ -17,13 +17,7 @@ from headway.domain import Verdict
 from headway.domain.argument import read_question
 from headway.domain.fleet_questions import CapacityQuestion, read_month
 from headway.errors import InputError, argument, require_packages
-from headway.fleet.nouns import (
-    Capacity,
-    Fleet,
-    FleetPlan,
-    GrowthPoint,
-    TargetPrice,
-)
+from headway.fleet.nouns import Capacity, Fleet, FleetPlan, GrowthPoint, TargetPrice
 from headway.fleet.prices import costs_of_moves, is_planned_again, saving_of_job, shadow_prices
 from headway.processes import AllCores
 from headway.spec.fleet_references import require_references

@@ -8,11 +8,7 @@ from typing import cast
 from headway.api.nodes_to_buy import spaces_of
 from headway.domain import BatchAnswer, Deadline, EndingJob, Finding, FindingCode
 from headway.domain.question import PlanQuestion
-from headway.planner.kinds.deadline import (
-    lowest_deadline,
-    plan_for_deadline,
-    with_room_for_state,
-)
+from headway.planner.kinds.deadline import lowest_deadline, plan_for_deadline, with_room_for_state
 
 
 def plan_ending(job: EndingJob, question: PlanQuestion) -> BatchAnswer:

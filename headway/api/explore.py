@@ -24,13 +24,7 @@ from headway.assumptions.advice import (
     SHORTEST_EXPLORED_RUN_S,
     WARM_UP_BATCHES,
 )
-from headway.domain import (
-    Configuration,
-    Explored,
-    ObservedSetting,
-    QuerySetting,
-    StreamAnswer,
-)
+from headway.domain import Configuration, Explored, ObservedSetting, QuerySetting, StreamAnswer
 from headway.domain.argument_values import Duration
 from headway.domain.log_questions import LogsQuestion
 from headway.errors import EventLogError, HeadwayError, InputError

@@ -186,11 +186,7 @@ class FleetMaker:
         return answer.plan, answer.fleet, text
 
     def _reasoned(
-        self,
-        plan: FleetPlan | Infeasible,
-        fleet: Fleet,
-        scenarios: str,
-        jobs: Sequence[FleetJob],
+        self, plan: FleetPlan | Infeasible, fleet: Fleet, scenarios: str, jobs: Sequence[FleetJob]
     ) -> Capacity:
         """The plan, with the reasons why jobs can run nowhere, and what would suffice for each."""
         refusals = {

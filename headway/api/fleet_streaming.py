@@ -257,8 +257,7 @@ def search_together(
     # The longest searches come first, so that all processes end at about the same time.
     keys = sorted(questions, key=lambda key: -len(rates_per_s[key]))
     known_needs.compute_ahead(
-        {key: partial(makes[key], questions[key], rates_per_s[key]) for key in keys},
-        first=prepare,
+        {key: partial(makes[key], questions[key], rates_per_s[key]) for key in keys}, first=prepare
     )
 
 

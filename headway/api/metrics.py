@@ -14,12 +14,7 @@ from headway.api.watch import Watcher
 from headway.domain.argument_values import Duration
 from headway.errors import HeadwayError, InputError, first_line
 from headway.formats.event_lines import EventFile
-from headway.formats.open_metrics import (
-    Metric,
-    open_metrics_text,
-    prometheus_text,
-    spark_lines,
-)
+from headway.formats.open_metrics import Metric, open_metrics_text, prometheus_text, spark_lines
 from headway.formats.text_file import write_text
 from headway.profiler.recording.recorder import Recorder
 from headway.profiler.recording.shed_rows import ShedRows

@@ -146,12 +146,7 @@ def supervise_spec(
             may_cut=tuning.half_done == "allow",
         )
         machine = TunerMachine(
-            query,
-            rule,
-            state,
-            state_path,
-            acts=act,
-            is_quiet=quiet_times(tuning.quiet),
+            query, rule, state, state_path, acts=act, is_quiet=quiet_times(tuning.quiet)
         )
         query.meanwhile, query.left_gap = machine.watch_meanwhile, machine.has_left_gap
         query.say = lambda event, why: machine.audit(event, why=why)

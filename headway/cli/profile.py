@@ -143,11 +143,7 @@ def _usual_question(job: JobProfile | ApplicationProfile) -> str:
 
 
 def _advise(
-    sources: tuple[str, ...],
-    rate: float | None,
-    targets: tuple[Promise, ...],
-    *,
-    as_json: bool,
+    sources: tuple[str, ...], rate: float | None, targets: tuple[Promise, ...], *, as_json: bool
 ) -> None:
     from headway.api.advise import advise
     from headway.report.advice import advice_as_json, advice_as_text

@@ -10,15 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from headway.cli.options import (
-    DURATION,
-    TARGET,
-    Command,
-    given,
-    json_option,
-    refuse,
-    strict_option,
-)
+from headway.cli.options import DURATION, TARGET, Command, given, json_option, refuse, strict_option
 from headway.cli.terminal import answer, show, suggest
 from headway.errors import ExitCode, InputError
 from headway.report.columns import fitted

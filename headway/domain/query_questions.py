@@ -120,9 +120,7 @@ class SimulateQuestion(CommandQuestion):
         not_for=_NOT_FOR_PIPELINES,
     )
     profile: JobProfile | str | Path | None = argument_of(
-        values.PATH_READ_LATER,
-        "With --policy: the profile behind the plan.",
-        not_for=_OF_POLICIES,
+        values.PATH_READ_LATER, "With --policy: the profile behind the plan.", not_for=_OF_POLICIES
     )
     executors: tuple[int, int] | None = argument_of(
         values.EXECUTOR_RANGE,

@@ -247,8 +247,7 @@ class PlanQuestion(JobQuestion):
         topic="The nodes",
     )
     node_cores: int | None = _rarely_of_nodes(
-        values.Count(maximum=MOST_CORES),
-        "Cores per node; those of an executor by default.",
+        values.Count(maximum=MOST_CORES), "Cores per node; those of an executor by default."
     )
     node_types: tuple[NodeType | str, ...] = _of_nodes(
         values.ListOf(
@@ -271,9 +270,7 @@ class PlanQuestion(JobQuestion):
         default="kubernetes",
     )
     objective: Objective = _rarely_of_nodes(
-        values.Choice(get_args(Objective)),
-        "Quantity to minimise.",
-        default="nodes",
+        values.Choice(get_args(Objective)), "Quantity to minimise.", default="nodes"
     )
     budget_per_hour: float | None = _rarely_of_nodes(
         values.Positive(words="a positive price per hour"),

@@ -12,13 +12,7 @@ from typing import TypeAlias, TypeVar
 from headway.domain.checks import require_seconds
 from headway.errors import InputError
 from headway.lazy_classes import dataclass
-from headway.units import (
-    exact_duration,
-    exact_rate,
-    listed,
-    parse_duration_s,
-    parse_rate_per_s,
-)
+from headway.units import exact_duration, exact_rate, listed, parse_duration_s, parse_rate_per_s
 
 Part = TypeVar("Part")
 _GRAMMAR = "e.g. 'p99 <= 3s', 'mean < 1s', 'batch p99 <= 2s'"

@@ -18,12 +18,7 @@ from headway.models.arrays import Array, Numeric
 from headway.models.estimation.batch_noise import noise_ratio_at
 from headway.models.job.certified import certified
 from headway.models.job.duration import DurationModel, stacked
-from headway.models.job.setting import (
-    SettingLaw,
-    duration_model,
-    load_ratio,
-    setting_law,
-)
+from headway.models.job.setting import SettingLaw, duration_model, load_ratio, setting_law
 from headway.models.job.upper_end import UpperEnd
 from headway.models.laws.normal import ndtri
 from headway.planner.promised_latency import PromisedLatency

@@ -6,13 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from headway.assumptions.planning import WORTHWHILE_CHECKPOINT_RATIO
-from headway.domain import (
-    Advice,
-    Applies,
-    Change,
-    Configuration,
-    JobProfile,
-)
+from headway.domain import Advice, Applies, Change, Configuration, JobProfile
 from headway.domain.target import targets_text
 from headway.errors import InputError, argument
 from headway.planner.bill import within_limits

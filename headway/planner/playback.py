@@ -29,11 +29,7 @@ from headway.models.arrays import Array
 from headway.models.batches.intervals import grid_point_after
 from headway.models.job.duration import DurationModel, LevelSpan
 from headway.models.job.setting import MOST_BATCH_ROWS
-from headway.models.simulation.rate_trace import (
-    BatchNoise,
-    RateTraceRuns,
-    simulate_rate_trace,
-)
+from headway.models.simulation.rate_trace import BatchNoise, RateTraceRuns, simulate_rate_trace
 from headway.planner.row_waits import LEAST_WIDTH_S, Waits, longest_late_s, overdue_waits
 from headway.units import counted, format_duration
 

@@ -18,11 +18,7 @@ from headway.planner.enumeration import (
     too_expensive_text,
     too_few_cores_text,
 )
-from headway.planner.memory import (
-    fewest_nodes_by_memory,
-    heap_state_bytes,
-    needed_container_bytes,
-)
+from headway.planner.memory import fewest_nodes_by_memory, heap_state_bytes, needed_container_bytes
 from headway.planner.question import Question, SearchSpace
 from headway.units import counted, spark_memory_text
 

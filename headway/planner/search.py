@@ -25,12 +25,7 @@ from headway.planner.answer import in_short
 from headway.planner.bill import within_limits
 from headway.planner.candidates import Candidates, all_candidates
 from headway.planner.checkpoint import held_by_checkpoint
-from headway.planner.enumeration import (
-    Fewest,
-    enumerated,
-    enumerated_if_feasible,
-    require_prices,
-)
+from headway.planner.enumeration import Fewest, enumerated, enumerated_if_feasible, require_prices
 from headway.planner.explain.explained import feasible_plan, nearest_plan
 from headway.planner.explain.infeasible import lowest_latency_in_reach, nearest_beyond_limits
 from headway.planner.fewest_nodes import fewest_nodes

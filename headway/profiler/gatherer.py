@@ -13,12 +13,7 @@ from headway.profiler.events import read_block
 from headway.profiler.executors import ExecutorEvent, amounts_of
 from headway.profiler.gathered import JOB_OF_STAGE, Attempt, Gathered, Place, keep_greatest
 from headway.profiler.ids import Ids, Ranges, holds
-from headway.profiler.operators import (
-    names_stages,
-    note_operators,
-    plan_operators,
-    reads_operators,
-)
+from headway.profiler.operators import names_stages, note_operators, plan_operators, reads_operators
 from headway.profiler.plan_nodes import plan_of
 from headway.profiler.recorded_queries import QueryLife, run_without_batches
 from headway.profiler.redaction import name_of

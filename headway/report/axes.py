@@ -148,13 +148,7 @@ class Axes:
     ticks: tuple[Tick, ...]
 
     @classmethod
-    def of(
-        cls,
-        xs: Sequence[float],
-        ys: Sequence[float],
-        x_scale: Scale,
-        scale: Scale,
-    ) -> Axes:
+    def of(cls, xs: Sequence[float], ys: Sequence[float], x_scale: Scale, scale: Scale) -> Axes:
         """Axes that contain these values."""
         x_ticks, right = axis(xs, x_scale)
         ticks, top = axis(ys, scale)

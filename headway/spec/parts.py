@@ -168,12 +168,7 @@ def store_price(store: CheckpointStore, catalog: NodeCatalog | None = None) -> S
 
 
 def _node_type(
-    node: NodeEntry,
-    platform: str,
-    cores: int,
-    memory_bytes: int,
-    reserved_by: str,
-    currency: str,
+    node: NodeEntry, platform: str, cores: int, memory_bytes: int, reserved_by: str, currency: str
 ) -> NodeType:
     return NodeType(
         name=node.name,

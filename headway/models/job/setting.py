@@ -338,8 +338,7 @@ def load_ratio(
 
 
 def allowed_offered_load(
-    relative_noise: Numeric,
-    highest_offered_load: float = HIGHEST_QUOTED_UTILIZATION_RATIO.value,
+    relative_noise: Numeric, highest_offered_load: float = HIGHEST_QUOTED_UTILIZATION_RATIO.value
 ) -> Array:
     """The processing time per second of input at which `load_ratio` is 1 [s/s] (P3).
 

@@ -10,12 +10,7 @@ from headway.models.arrays import Array, Numeric
 from headway.models.pipeline.clocks import last_packing
 from headway.models.pipeline.latency import PHASES, WINDOW_PHASES, PipelineLatency
 from headway.models.pipeline.parameters import Pipeline, pipeline_loads
-from headway.models.pipeline.stages import (
-    PipelineStages,
-    cpu_slowdowns,
-    in_batch,
-    wait_to_pack,
-)
+from headway.models.pipeline.stages import PipelineStages, cpu_slowdowns, in_batch, wait_to_pack
 from headway.models.stages.shared_resources import ThreadGroup, slowdown_beside
 
 _MOST_ITERATIONS = 40

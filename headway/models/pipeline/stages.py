@@ -9,11 +9,7 @@ import numpy as np
 from headway.models.arrays import Array, Numeric
 from headway.models.pipeline.clocks import common_tick_s, poll_carry_over, poll_sharing
 from headway.models.pipeline.latency import PipelineLatency, latency_of_parts
-from headway.models.pipeline.parameters import (
-    Pipeline,
-    PipelineLoads,
-    pipeline_loads,
-)
+from headway.models.pipeline.parameters import Pipeline, PipelineLoads, pipeline_loads
 from headway.models.queues.queueing import pollaczek_khinchine_wait
 from headway.models.queues.random_walk import (
     lognormal_third_central_s3,

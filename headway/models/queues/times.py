@@ -12,10 +12,7 @@ from headway.models.arrays import Array, Numeric, open_probability
 from headway.models.laws.distributions import lognormal_cdf, lognormal_quantile
 from headway.models.laws.gamma import gammainc, gammaincinv
 from headway.models.queues.queueing import WaitMoments
-from headway.models.queues.random_walk import (
-    gamma_third_central_s3,
-    lognormal_third_central_s3,
-)
+from headway.models.queues.random_walk import gamma_third_central_s3, lognormal_third_central_s3
 
 _MOST_CELLS = 1 << 20
 _RARE = 1e-9

@@ -99,15 +99,7 @@ def setting_of(
             num_rows = min(float(settled_batch_rows(model, rate_per_s, trigger_s)), limit)
             batch_s = max(num_rows / rate_per_s, 1e-3)
     return WindowSetting(
-        profile,
-        configuration,
-        windows,
-        rate_per_s,
-        model,
-        num_rows,
-        keys,
-        num_keys,
-        state_row_s,
+        profile, configuration, windows, rate_per_s, model, num_rows, keys, num_keys, state_row_s
     )
 
 

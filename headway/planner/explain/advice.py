@@ -25,11 +25,7 @@ from headway.models.job.turned import with_times_saved
 from headway.planner.explained_setting import ExplainedSetting, is_worthwhile
 from headway.planner.question import Question
 from headway.planner.switches import setting_of_switch, turned_ends, why_not
-from headway.planner.tasks import (
-    most_launches_per_s,
-    short_of_tasks,
-    with_source_partitions,
-)
+from headway.planner.tasks import most_launches_per_s, short_of_tasks, with_source_partitions
 from headway.units import counted, format_duration, format_rate, ms_to_s
 
 _LEAST_STEP_S = ms_to_s(1)

@@ -62,10 +62,7 @@ from headway.planner.verdict import kept_probability, settling_advice
 
 
 def feasible_plan(
-    buy: Buy,
-    optimality: Optimality,
-    refused: tuple[str, ...],
-    with_state: Candidates | None = None,
+    buy: Buy, optimality: Optimality, refused: tuple[str, ...], with_state: Candidates | None = None
 ) -> Plan:
     """The plan for a number of nodes that meets the targets, and why it was chosen.
 

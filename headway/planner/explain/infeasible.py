@@ -13,12 +13,7 @@ from headway.assumptions.planning import CLOSE_TO_FLOOR_RATIO, NODE_COUNTS_TRIED
 from headway.digits import format_money
 from headway.domain import FrontierPoint, JobProfile, Target
 from headway.domain.target import targets_text
-from headway.planner.bill import (
-    bill_per_hour,
-    excess_of_limits,
-    files_per_hour,
-    within_limits,
-)
+from headway.planner.bill import bill_per_hour, excess_of_limits, files_per_hour, within_limits
 from headway.planner.candidates import Candidates, all_candidates
 from headway.planner.explain.reasons import broken_promise, saturation_text
 from headway.planner.fewest_nodes import fewest_nodes, first_to_meet

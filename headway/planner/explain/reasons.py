@@ -8,15 +8,7 @@ from dataclasses import replace
 from typing import TypeAlias
 
 from headway.assumptions.planning import SENSITIVITY_RATIO
-from headway.domain import (
-    CatchUp,
-    DuringBurst,
-    JobProfile,
-    Promise,
-    Rejection,
-    Sensitivity,
-    Target,
-)
+from headway.domain import CatchUp, DuringBurst, JobProfile, Promise, Rejection, Sensitivity, Target
 from headway.models.job.certified import certified
 from headway.models.job.predict import predict
 from headway.planner.candidates import Candidates, all_candidates, candidates_at

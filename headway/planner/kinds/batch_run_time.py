@@ -10,13 +10,7 @@ from typing import TypeAlias
 
 from headway.assumptions.advice import FAR_OFF_RATIO, LONGEST_TASK_RATIO
 from headway.assumptions.predictions import CALIBRATED_DOUBLINGS, USUAL_RUN_TO_RUN_RATIO
-from headway.domain import (
-    ApplicationProfile,
-    EndingJob,
-    Finding,
-    FindingCode,
-    StreamBacklog,
-)
+from headway.domain import ApplicationProfile, EndingJob, Finding, FindingCode, StreamBacklog
 from headway.errors import InputError
 from headway.limits import MOST_CORES, MOST_EXECUTORS
 from headway.models.job.calibration import (

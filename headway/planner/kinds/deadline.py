@@ -33,13 +33,7 @@ from headway.planner.spark_settings import (
     planned_settings,
     profiled_values,
 )
-from headway.units import (
-    S_PER_HOUR,
-    counted,
-    format_duration,
-    parse_duration_s,
-    spark_memory_text,
-)
+from headway.units import S_PER_HOUR, counted, format_duration, parse_duration_s, spark_memory_text
 from headway.words.predictions import duration_against
 
 

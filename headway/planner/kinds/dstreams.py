@@ -8,14 +8,7 @@ from dataclasses import field
 
 from headway.assumptions.planning import LEAST_CATCH_UP_RATIO, TRIGGERS_S
 from headway.assumptions.predictions import CALIBRATED_DOUBLINGS
-from headway.domain import (
-    Change,
-    Finding,
-    FindingCode,
-    Objective,
-    PlannedSetting,
-    Target,
-)
+from headway.domain import Change, Finding, FindingCode, Objective, PlannedSetting, Target
 from headway.domain.dstreams import DStreamsPlan, DStreamsPoint, DStreamsSetting
 from headway.lazy_classes import dataclass
 from headway.models.batches.dstreams import DStreamJobs

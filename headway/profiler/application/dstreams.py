@@ -124,9 +124,7 @@ def typical_stages(steady: SteadyBatches) -> tuple[RecordedStage, ...]:
     numbered = enumerate(zip(of_stages, batches[0].signature, strict=True))
     return tuple(
         recorded_stage(
-            _mean_stage(index, job, samples),
-            parents=parents,
-            span_s=_mean_span_s(batches, samples),
+            _mean_stage(index, job, samples), parents=parents, span_s=_mean_span_s(batches, samples)
         )
         for index, (samples, (job, parents)) in numbered
     )

@@ -169,11 +169,7 @@ def _growing_folders(files: Iterable[FoundFile]) -> set[str]:
 
 
 def _log_of(
-    family: _Family,
-    members: list[tuple[_Position, FoundFile]],
-    *,
-    owns_folder: bool,
-    growing: bool,
+    family: _Family, members: list[tuple[_Position, FoundFile]], *, owns_folder: bool, growing: bool
 ) -> EventLog:
     _, layout, application = family
     placed = sorted(members, key=lambda member: member[0])

@@ -122,10 +122,7 @@ TRIGGER_OR_ZERO = replace(
     words=f"{TRIGGER.words}, or 0s",
 )
 DURATION_PER_ROW = replace(
-    DURATION,
-    words="a duration, e.g. 20us or 1.5ms",
-    examples=("20us", "1.5ms"),
-    usual_unit="us",
+    DURATION, words="a duration, e.g. 20us or 1.5ms", examples=("20us", "1.5ms"), usual_unit="us"
 )
 RATE = Parsed(
     words="a rate of records above 0, e.g. 50k/s, 1.2M/min, or a number of records per second",

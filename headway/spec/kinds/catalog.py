@@ -163,14 +163,10 @@ class StoreEntry:
         default=1,
     )
     lists_in_place: int = entry(
-        _LISTS,
-        "Requests that list, at the price of a write, for each file. Default 0.",
-        default=0,
+        _LISTS, "Requests that list, at the price of a write, for each file. Default 0.", default=0
     )
     lists_renamed: int = entry(
-        _LISTS,
-        "The same for a file that is renamed when it is complete. Default 0.",
-        default=0,
+        _LISTS, "The same for a file that is renamed when it is complete. Default 0.", default=0
     )
     lists_by_file_system: int | None = entry(
         _LISTS,
