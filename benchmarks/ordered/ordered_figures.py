@@ -11,8 +11,8 @@ import numpy as np
 
 from headway.domain.ordered import (
     Operator,
-    OperatorPipeline,
     OperatorType,
+    OrderedPipeline,
     QueueScheme,
     Reordering,
     ReorderScheme,
@@ -84,9 +84,9 @@ CHAINS = {
 }  # fmt: skip
 
 
-def chain(name: str, num_workers: int, reordering: Reordering = FREE) -> OperatorPipeline:
+def chain(name: str, num_workers: int, reordering: Reordering = FREE) -> OrderedPipeline:
     """A chain on ``num_workers`` workers."""
-    return OperatorPipeline(
+    return OrderedPipeline(
         num_workers=num_workers, operators=CHAINS[name], reordering=reordering, slice_s=SLICE_S
     )
 
@@ -200,7 +200,7 @@ def queue_schemes(num_keys: int | None = None, exponent: float = 0.0) -> Iterato
         for number in WORKERS:
             rates, sums = [], []
             pipelines = [
-                OperatorPipeline(
+                OrderedPipeline(
                     num_workers=number,
                     operators=tuple(
                         replace(one, queue=scheme)
@@ -273,7 +273,7 @@ def reorder_schemes() -> Iterator[Schemes]:
     """Figure 14: non-blocking, then lock; latency at 0.8 of the rate that both carry."""
     for name, operators in CHAINS.items():
         pipelines = [
-            OperatorPipeline(
+            OrderedPipeline(
                 num_workers=16, operators=operators, reordering=replace(LIGHT, scheme=scheme)
             )
             for scheme in reversed(get_args(ReorderScheme))

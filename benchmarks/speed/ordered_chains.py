@@ -18,8 +18,8 @@ from pages import headed, made_by
 
 from headway.domain.ordered import (
     Operator,
-    OperatorPipeline,
     OperatorType,
+    OrderedPipeline,
     QueueScheme,
     Reordering,
     Scheduler,
@@ -49,13 +49,13 @@ def text(given: argparse.Namespace) -> str:
     return "\n".join(_lines(given.rounds, given.tuples)) + "\n"
 
 
-def chain(rate_per_s: float | None = None) -> OperatorPipeline:
+def chain(rate_per_s: float | None = None) -> OrderedPipeline:
     """Five operators on 16 workers."""
     operators = tuple(
         Operator(name=f"o{at}", type=kind, cost_s=cost_s)
         for at, (kind, cost_s) in enumerate(zip(_TYPES, _COSTS_S, strict=True))
     )
-    return OperatorPipeline(num_workers=16, operators=operators, rate_per_s=rate_per_s)
+    return OrderedPipeline(num_workers=16, operators=operators, rate_per_s=rate_per_s)
 
 
 def _lines(rounds: int, num: int) -> Iterator[str]:

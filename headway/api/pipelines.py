@@ -9,7 +9,7 @@ from typing import Any, TypeAlias, cast
 
 from headway.api.file_kinds import PIPELINE_KINDS
 from headway.domain import AnyPromise, Target
-from headway.domain.ordered import OperatorPipeline
+from headway.domain.ordered import OrderedPipeline as Operators
 from headway.domain.query_questions import SimulateQuestion
 from headway.domain.question import PlanQuestion, PredictQuestion
 from headway.errors import InputError, SpecError, argument
@@ -34,7 +34,7 @@ from headway.spec.kinds.pipelines import MicroBatchPipeline, require_modelled
 from headway.spec.pipelines import pipelines_of, rounds_of, space_of
 from headway.spec.spec_file import SpecFile, load_spec, require_kind
 
-AnyPipeline: TypeAlias = MicroBatchPipeline | OrderedPipeline | OperatorPipeline
+AnyPipeline: TypeAlias = MicroBatchPipeline | OrderedPipeline | Operators
 AnyPipelinePrediction: TypeAlias = PipelinePrediction | OperatorsPrediction
 AnyPipelineRuns: TypeAlias = PipelineRuns | OperatorsRuns
 AnyPipelinePlan: TypeAlias = RoundsPlan | OperatorsPlan
@@ -97,10 +97,10 @@ def _declared(source: Any, rate_per_s: float | None) -> tuple[Any, SpecFile | No
     return source if rate_per_s is None else replace(source, rate_per_s=rate_per_s), file
 
 
-def _operators(pipeline: Any) -> OperatorPipeline:
+def _operators(pipeline: Any) -> Operators:
     """A pipeline of ordered operators as the models take it."""
     is_of_file = isinstance(pipeline, OrderedPipeline)
-    return cast("OperatorPipeline", pipeline.pipeline() if is_of_file else pipeline)
+    return cast("Operators", pipeline.pipeline() if is_of_file else pipeline)
 
 
 def _fault(file: SpecFile | None, key: str, message: str) -> InputError:

@@ -88,14 +88,14 @@ class Reordering:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OperatorPipeline:
+class OrderedPipeline:
     """A chain of operators on workers of one machine, with its output in the order of its input.
 
     ``rate_per_s`` is None if the source always has tuples. ``compare`` are the schedulers to
     simulate.
 
     >>> parse = Operator(name="parse", type="stateless", cost_s=1e-5)
-    >>> OperatorPipeline(num_workers=4, operators=(parse,)).slice_s
+    >>> OrderedPipeline(num_workers=4, operators=(parse,)).slice_s
     0.001
     """
 

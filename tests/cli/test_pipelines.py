@@ -13,7 +13,7 @@ import headway
 from headway.api.file_kinds import is_pipeline
 from headway.api.plan import plan_job
 from headway.cli.main import run
-from headway.domain.ordered import OperatorPipeline
+from headway.domain.ordered import OrderedPipeline as Operators
 from headway.errors import InputError
 from headway.formats.as_json import json_text
 from headway.models.pipeline.latency import PHASES
@@ -291,7 +291,7 @@ def test_a_simulation_never_hangs(tmp_path: Path, capsys: pytest.CaptureFixture[
 def test_the_planned_workers_are_the_fewest_that_meet_the_target(
     needed_workers: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def simulated(pipeline: OperatorPipeline, *_: object, **__: object) -> SimpleNamespace:
+    def simulated(pipeline: Operators, *_: object, **__: object) -> SimpleNamespace:
         latency_s = 0.1 if pipeline.num_workers >= needed_workers else 9.0
         return SimpleNamespace(mean_s=latency_s, p50_s=latency_s, p99_s=latency_s)
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from headway.assumptions.predictions import FULLEST_PARTITION_RATIO
-from headway.domain.ordered import Operator, OperatorPipeline
+from headway.domain.ordered import Operator, OrderedPipeline
 from headway.models.arrays import Array
 from headway.models.ordered import exit_laws
 from headway.models.ordered.tuple_queues import simulate_queues
@@ -40,13 +40,13 @@ class WholeAllocation(NamedTuple):
     bound_per_s: float
 
 
-def source_work_s(pipeline: OperatorPipeline) -> Array:
+def source_work_s(pipeline: OrderedPipeline) -> Array:
     r"""Worker time per tuple of the source at each operator of a pipeline (O1). [s]
 
     >>> from headway.domain.ordered import Operator
     >>> first = Operator(name="a", type="stateless", cost_s=1e-5, selectivity_ratio=0.5)
     >>> operators = (first, Operator(name="b", type="stateless", cost_s=3e-5))
-    >>> source_work_s(OperatorPipeline(num_workers=4, operators=operators)) * 1e6
+    >>> source_work_s(OrderedPipeline(num_workers=4, operators=operators)) * 1e6
     array([10., 15.])
     """
     cost_s = np.array([operator.cost_s for operator in pipeline.operators])
@@ -237,7 +237,7 @@ def most_workers(operator: Operator, num_workers: int) -> float:
     return run.busy_workers
 
 
-def pipeline_allocation(pipeline: OperatorPipeline, *, reordered: bool = True) -> Allocation:
+def pipeline_allocation(pipeline: OrderedPipeline, *, reordered: bool = True) -> Allocation:
     r"""Throughput of a pipeline with order preserved, and the workers of each operator.
 
     The throughput is in tuples of the source. Workers that wait for the lock are counted, too.
@@ -252,7 +252,7 @@ def pipeline_allocation(pipeline: OperatorPipeline, *, reordered: bool = True) -
 
     >>> chain = tuple(Operator(name=str(c), type="stateless", cost_s=c * 1e-6)
     ...               for c in (10, 30))
-    >>> whole = OperatorPipeline(num_workers=4, operators=chain)
+    >>> whole = OrderedPipeline(num_workers=4, operators=chain)
     >>> plan = pipeline_allocation(whole, reordered=False)
     >>> round(plan.throughput_per_s), plan.workers.round(2).tolist(), plan.limiting
     (100000, [1.0, 3.0], None)
@@ -302,7 +302,7 @@ def _rising(grid: Array, rates: list[float]) -> tuple[Array, Array]:
 
 
 def operator_latency(
-    operator: Operator, pipeline: OperatorPipeline, num_busy: float
+    operator: Operator, pipeline: OrderedPipeline, num_busy: float
 ) -> OperatorLatency:
     r"""Latency of one operator of a pipeline, from start to exit in order, by (O4) to (O7).
 
@@ -316,7 +316,7 @@ def operator_latency(
     num_busy : float, > 0, workers busy with it, e.g. from `pipeline_allocation`
 
     >>> parse = Operator(name="parse", type="stateless", cost_s=1e-5)
-    >>> chain = OperatorPipeline(num_workers=4, operators=(parse,))
+    >>> chain = OrderedPipeline(num_workers=4, operators=(parse,))
     >>> operator_latency(parse, chain, 3.0).mean_s * 1e6
     10.6
     """
@@ -374,7 +374,7 @@ def _partitioned_latency(
     return OperatorLatency(float(left_s.mean()), float(np.quantile(left_s, 0.99)), True)
 
 
-def on_spark(pipeline: OperatorPipeline) -> tuple[float, WholeAllocation | None]:
+def on_spark(pipeline: OrderedPipeline) -> tuple[float, WholeAllocation | None]:
     r"""Throughput of a pipeline as stages of Spark, (O2), (O9), without fixed times of tasks.
 
     Rows per second of micro-batches, without fixed times of these either, and the tasks of
@@ -384,7 +384,7 @@ def on_spark(pipeline: OperatorPipeline) -> tuple[float, WholeAllocation | None]
 
     >>> chain = tuple(Operator(name=str(c), type="stateless", cost_s=c * 1e-6)
     ...               for c in (10, 20, 15, 4))
-    >>> micro_batch_per_s, real_time = on_spark(OperatorPipeline(num_workers=16, operators=chain))
+    >>> micro_batch_per_s, real_time = on_spark(OrderedPipeline(num_workers=16, operators=chain))
     >>> round(micro_batch_per_s), real_time.num_tasks
     (326531, (3, 6, 5, 2))
     """

@@ -9,7 +9,7 @@ from random import Random
 
 import numpy as np
 
-from headway.domain.ordered import OperatorPipeline, Scheduler
+from headway.domain.ordered import OrderedPipeline, Scheduler
 from headway.models.arrays import Array
 from headway.models.ordered.chain import pipelined_allocation, source_work_s
 
@@ -40,7 +40,7 @@ class SchedulerRun:
 
 
 def simulate_scheduler(
-    pipeline: OperatorPipeline,
+    pipeline: OrderedPipeline,
     scheduler: Scheduler,
     most_workers: Sequence[float] | Array,
     *,
@@ -50,7 +50,7 @@ def simulate_scheduler(
 
     Parameters
     ----------
-    pipeline : OperatorPipeline, a source without a rate never runs dry
+    pipeline : OrderedPipeline, a source without a rate never runs dry
     most_workers : (k,) sequence, > 0, workers that each operator can use
     num_tuples : int, >= 1000, of the source, that could be processed in the simulated time
 
@@ -67,7 +67,7 @@ def simulate_scheduler(
     >>> from headway.domain.ordered import Operator
     >>> chain = tuple(Operator(name=str(c), type="stateless", cost_s=c * 1e-6)
     ...               for c in (10, 30))
-    >>> run = simulate_scheduler(OperatorPipeline(num_workers=4, operators=chain), "CT",
+    >>> run = simulate_scheduler(OrderedPipeline(num_workers=4, operators=chain), "CT",
     ...                          [np.inf, np.inf], num_tuples=20_000)
     >>> abs(run.throughput_per_s / 1e5 - 1.0) < 0.01
     True
@@ -87,7 +87,7 @@ class _Slices:
 
     def __init__(
         self,
-        pipeline: OperatorPipeline,
+        pipeline: OrderedPipeline,
         scheduler: Scheduler,
         most_workers: Array,
         queue_limit: float = _QUEUE_LIMIT,

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from headway.assumptions.planning import MOST_WORKERS_OF_PLAN
 from headway.domain import Target
-from headway.domain.ordered import OperatorPipeline, Scheduler
+from headway.domain.ordered import OrderedPipeline, Scheduler
 from headway.domain.result import Result
 from headway.errors import InputError, argument
 from headway.limits import MOST_CORES
@@ -42,7 +42,7 @@ class OperatorsPrediction(Result):
     """
 
     result_kind = "ordered-prediction"
-    pipeline: OperatorPipeline
+    pipeline: OrderedPipeline
     allocation: Allocation
     unordered: Allocation
     workers: tuple[float, ...]
@@ -82,7 +82,7 @@ class OperatorsPlan(Result):
     """
 
     result_kind = "ordered-plan"
-    pipeline: OperatorPipeline
+    pipeline: OrderedPipeline
     target: Target
     run: SchedulerRun | None
     proved_workers: int
@@ -106,7 +106,7 @@ class OperatorsPlan(Result):
         return self.run is None
 
 
-def predict_operators(pipeline: OperatorPipeline) -> OperatorsPrediction:
+def predict_operators(pipeline: OrderedPipeline) -> OperatorsPrediction:
     """Throughput of a pipeline, and the latency of each operator at its rate."""
     allocation = pipeline_allocation(pipeline)
     throughput_per_s = allocation.throughput_per_s
@@ -127,7 +127,7 @@ def predict_operators(pipeline: OperatorPipeline) -> OperatorsPrediction:
     )
 
 
-def simulate_operators(pipeline: OperatorPipeline) -> OperatorsRuns:
+def simulate_operators(pipeline: OrderedPipeline) -> OperatorsRuns:
     """Simulate each scheduler of a pipeline.
 
     Raises InputError if there would be more slices than can be simulated in minutes.
@@ -143,7 +143,7 @@ def simulate_operators(pipeline: OperatorPipeline) -> OperatorsRuns:
 
 
 def plan_operators(
-    pipeline: OperatorPipeline, target: Target, *, most_workers: int | None = None
+    pipeline: OrderedPipeline, target: Target, *, most_workers: int | None = None
 ) -> OperatorsPlan:
     """The fewest workers with which the first scheduler meets a target.
 
@@ -188,7 +188,7 @@ def plan_operators(
     return plan
 
 
-def _require_few_slices(pipeline: OperatorPipeline, num_tuples: int) -> None:
+def _require_few_slices(pipeline: OrderedPipeline, num_tuples: int) -> None:
     """A slice has at least one tuple, and as many as fit into it if tuples arrive together."""
     reaching, num_slices = 1.0, 0.0
     for operator in pipeline.operators:
@@ -206,7 +206,7 @@ def _require_few_slices(pipeline: OperatorPipeline, num_tuples: int) -> None:
         )
 
 
-def _fewest_workers(pipeline: OperatorPipeline, worker_limit: int) -> int | None:
+def _fewest_workers(pipeline: OrderedPipeline, worker_limit: int) -> int | None:
     """The fewest workers that sustain the rate by (O10); None if the maximum does not."""
     rate_per_s = pipeline.rate_per_s
     assert rate_per_s is not None
@@ -220,5 +220,5 @@ def _fewest_workers(pipeline: OperatorPipeline, worker_limit: int) -> int | None
     return bisect_left(range(1, worker_limit), True, key=carries) + 1
 
 
-def _limits(pipeline: OperatorPipeline) -> list[float]:
+def _limits(pipeline: OrderedPipeline) -> list[float]:
     return [most_workers(operator, pipeline.num_workers) for operator in pipeline.operators]

@@ -7,13 +7,13 @@ from typing import get_args
 
 from headway.domain.ordered import (
     Operator,
-    OperatorPipeline,
     OperatorType,
     QueueScheme,
     Reordering,
     ReorderScheme,
     Scheduler,
 )
+from headway.domain.ordered import OrderedPipeline as Pipeline
 from headway.domain.target import Target
 from headway.formats.yaml_document import Route
 from headway.spec.forms import Reader, entry
@@ -203,9 +203,9 @@ class OrderedPipeline:
         if self.target is not None:
             require_modelled(self.target, windowed=False)
 
-    def pipeline(self) -> OperatorPipeline:
+    def pipeline(self) -> Pipeline:
         """The same as the models take it."""
-        return OperatorPipeline(
+        return Pipeline(
             operators=tuple(operator.operator() for operator in self.operators),
             num_workers=self.workers,
             slice_s=self.slice_s,

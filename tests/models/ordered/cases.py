@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from headway.domain.ordered import Operator, OperatorPipeline
+from headway.domain.ordered import Operator, OrderedPipeline
 
 COSTS = {"A": (10, 20, 30, 4), "B": (10, 30, 20), "C": (10, 10, 10, 20)}
 SELECTIVITIES = {"A": (1.0, 0.5, 2.0, 1.0), "B": (1.0, 1.0, 1.0), "C": (4.0, 0.25, 1.0, 0.1)}
 STATEFUL = {"A": None, "B": 1, "C": 3}
 
 
-def pipeline(name: str, *, rate_per_s: float | None = None) -> OperatorPipeline:
+def pipeline(name: str, *, rate_per_s: float | None = None) -> OrderedPipeline:
     """Case A, B or C on eight workers."""
     operators = tuple(
         Operator(
@@ -20,7 +20,7 @@ def pipeline(name: str, *, rate_per_s: float | None = None) -> OperatorPipeline:
         )
         for at, (cost, selectivity) in enumerate(zip(COSTS[name], SELECTIVITIES[name], strict=True))
     )
-    return OperatorPipeline(num_workers=8, operators=operators, rate_per_s=rate_per_s)
+    return OrderedPipeline(num_workers=8, operators=operators, rate_per_s=rate_per_s)
 
 
 def most(name: str) -> list[float]:

@@ -10,7 +10,7 @@ import pytest
 
 from headway.domain.ordered import (
     Operator,
-    OperatorPipeline,
+    OrderedPipeline,
     Reordering,
     ReorderScheme,
 )
@@ -46,7 +46,7 @@ def test_one_operator_alone_is_its_own_formula() -> None:
     for which in get_args(ReorderScheme):
         for number in (1, 4, 12, 24):
             given = Reordering(scheme=which, store_s=1e-7, send_s=1e-6, lock_s=1e-7)
-            whole = OperatorPipeline(num_workers=number, operators=(PARSE,), reordering=given)
+            whole = OrderedPipeline(num_workers=number, operators=(PARSE,), reordering=given)
             found = pipeline_allocation(whole)
             formula = reordered_throughput_per_s(number, 1e-5, given)
             assert found.throughput_per_s == pytest.approx(formula, rel=1e-6)
@@ -58,7 +58,7 @@ def test_a_chain_with_a_lock_never_carries_more(send_us: float) -> None:
     for number in (2, 8, 16):
         free, locked = (
             pipeline_allocation(
-                OperatorPipeline(
+                OrderedPipeline(
                     num_workers=number,
                     operators=chain,
                     reordering=Reordering(scheme=which, send_s=send_us * 1e-6, store_s=1e-7),
@@ -72,14 +72,14 @@ def test_a_chain_with_a_lock_never_carries_more(send_us: float) -> None:
 
 def test_what_limits_is_named() -> None:
     slow_top = replace(TOP, cost_s=1e-4)
-    found = pipeline_allocation(OperatorPipeline(num_workers=16, operators=(PARSE, slow_top)))
+    found = pipeline_allocation(OrderedPipeline(num_workers=16, operators=(PARSE, slow_top)))
     assert found.limiting == 1
     assert found.throughput_per_s == pytest.approx(1e4)
-    assert pipeline_allocation(OperatorPipeline(num_workers=2, operators=(PARSE,))).limiting is None
+    assert pipeline_allocation(OrderedPipeline(num_workers=2, operators=(PARSE,))).limiting is None
 
 
 def test_latency_of_hybrid_queues_is_near_the_cost_and_of_partitioned_ones_far_above() -> None:
-    chain = OperatorPipeline(num_workers=16, operators=(SESSIONS,))
+    chain = OrderedPipeline(num_workers=16, operators=(SESSIONS,))
     hybrid = operator_latency(SESSIONS, chain, 0.9 * 16)
     apart = operator_latency(replace(SESSIONS, queue="partitioned"), chain, 0.9 * 16)
     assert hybrid.mean_s < 1.6 * SESSIONS.cost_s
@@ -118,7 +118,7 @@ FEW = replace(SESSIONS, cost_s=2e-3, cost_spread_ratio=0.4, partitions=24)
 )
 def test_where_no_formula_holds_the_latency_is_simulated(operator: Operator) -> None:
     num_busy = 6.0
-    chain = OperatorPipeline(
+    chain = OrderedPipeline(
         num_workers=12, operators=(operator,), reordering=Reordering(store_s=0.0, send_s=0.0)
     )
     found = operator_latency(operator, chain, num_busy)
@@ -131,7 +131,7 @@ def test_where_no_formula_holds_the_latency_is_simulated(operator: Operator) -> 
 
 def test_within_its_range_the_formula_is_used() -> None:
     many = replace(FEW, partitions=400)
-    chain = OperatorPipeline(num_workers=12, operators=(many,))
+    chain = OrderedPipeline(num_workers=12, operators=(many,))
     found = operator_latency(many, chain, 9.0)
     assert not found.is_simulated
     left_s = simulated_exit_s(many, 12, 9.0, seed=6)
@@ -140,7 +140,7 @@ def test_within_its_range_the_formula_is_used() -> None:
 
 def test_a_saturated_partition_has_no_latency_with_any_queue() -> None:
     skewed = replace(SESSIONS, exponent=1.3, num_keys=1_000)
-    chain = OperatorPipeline(num_workers=16, operators=(skewed,))
+    chain = OrderedPipeline(num_workers=16, operators=(skewed,))
     busy = most_workers(skewed, 16)
     assert np.isinf(operator_latency(skewed, chain, busy).p99_s)
     assert np.isfinite(operator_latency(skewed, chain, 0.7 * busy).p99_s)
@@ -148,12 +148,12 @@ def test_a_saturated_partition_has_no_latency_with_any_queue() -> None:
 
 def test_beyond_the_knee_the_buffer_makes_the_latency() -> None:
     given = Reordering(send_s=1e-6, store_s=1e-7, num_buffered=64)
-    chain = OperatorPipeline(num_workers=16, operators=(PARSE,), reordering=given)
+    chain = OrderedPipeline(num_workers=16, operators=(PARSE,), reordering=given)
     assert operator_latency(PARSE, chain, 16.0).mean_s == pytest.approx(8e-5, rel=0.01)
 
 
 def test_on_spark_stages_follow_each_other_or_share_the_slots() -> None:
-    pipeline = OperatorPipeline(num_workers=8, operators=(PARSE, SESSIONS, TOP))
+    pipeline = OrderedPipeline(num_workers=8, operators=(PARSE, SESSIONS, TOP))
     micro_batch_per_s, real_time = on_spark(pipeline)
     assert micro_batch_per_s == pytest.approx(1 / (1e-5 / 8 + 2e-5 / 8 + 4e-6))
     assert real_time is not None

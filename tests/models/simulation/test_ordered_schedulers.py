@@ -7,7 +7,7 @@ from typing import get_args
 import numpy as np
 import pytest
 
-from headway.domain.ordered import Operator, OperatorPipeline, Scheduler
+from headway.domain.ordered import Operator, OrderedPipeline, Scheduler
 from headway.models.ordered.chain import pipelined_allocation, source_work_s
 from headway.models.simulation.ordered_schedulers import SchedulerRun, _Slices, simulate_scheduler
 from tests.models.ordered.cases import most, pipeline
@@ -105,10 +105,10 @@ def test_every_slice_is_that_of_the_plain_loop(scheduler: Scheduler, seed: int) 
     )  # fmt: skip
     workers = int(random.integers(1, 20))
     most_workers = random.choice([np.inf, 1.0, 1.7, 4.0], number)
-    work = source_work_s(OperatorPipeline(num_workers=workers, operators=operators))
+    work = source_work_s(OrderedPipeline(num_workers=workers, operators=operators))
     best = pipelined_allocation(work, most_workers, workers).throughput_per_s
     for share in (None, 0.3, 0.9, 1.2):
-        chain = OperatorPipeline(
+        chain = OrderedPipeline(
             num_workers=workers,
             operators=operators,
             rate_per_s=None if share is None else share * best,
