@@ -77,7 +77,6 @@ def test_a_page_names_the_job_and_has_a_command_that_runs(
         ([ORDERS, "--target", "deadline <= 1m"], "is a streaming job; expected latencies"),
         ([NIGHTLY, "--target", "p99 <= 1m"], "is a batch job; expected one 'deadline <= 10m'"),
         ([NIGHTLY, "--rate", "1k/s"], "--rate: not with a deadline"),
-        ([str(ROOT / "examples" / "nightly-totals.profile.yaml")], "deadline <= 10m"),
         ([str(ROOT / "configs" / "nodes.yaml")], "got 'NodeCatalog'; expected StreamingJob or"),
         (["none.yaml"], "none.yaml: no such file"),
     ],
