@@ -10,7 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 from headway.api.arguments import job_from, promises_from
 from headway.assumptions.live import BIN_S
-from headway.assumptions.tuning import LEARNING_BATCHES, SILENT_RATIO, WATCHED_SIZES_RATIO
+from headway.assumptions.tuning import (
+    IDLE_REPORTS_S,
+    LEARNING_BATCHES,
+    SILENT_RATIO,
+    WATCHED_SIZES_RATIO,
+)
 from headway.domain import Arrivals, Configuration, JobProfile, Prediction, Target
 from headway.domain.argument_values import EXECUTOR_RANGE, TRIGGER
 from headway.domain.live import Bounds, Look, Reason, Standing
@@ -124,9 +129,9 @@ class Watcher:
         rows = sum(observed.seen.batch_rows for observed in live.observed)
         allowed = 1.0 - (live.target.quantile or 0.0)
         late_ratio = late_rows / rows if rows > 0 else None
-        silent_s = 0.0
-        if live.last is not None and live.feed.is_active:
-            silent_s = max(time.time() - live.last.ended_s, 0.0)
+        silent_s, ended = 0.0, live.feed.ended
+        if live.last is not None and ended is None:
+            silent_s = max(time.time() - max(live.last.ended_s, live.feed.idle_s), 0.0)
         proposal = None if rule is None else rule.proposal
         is_feasible = self._is_feasible(running, recent)
         look = Look(
@@ -150,6 +155,7 @@ class Watcher:
             change=None if rule is None or proposal is None else rule.as_change(running, proposal),
             why_no_change=self._why_no_change(is_feasible),
             is_feasible=is_feasible,
+            ended=ended,
         )
         return replace(look, standing=_standing(look))
 
@@ -183,12 +189,14 @@ class Watcher:
 
 
 def _standing(look: Look) -> Standing:
+    if look.ended == "failed":
+        return "failed"
     if look.num_batches < LEARNING_BATCHES.value:
         return "learning"
     if not look.is_feasible:
         return "out_of_bounds"
     longest_s = max(look.target.limit_s, look.configuration.trigger_s)
-    if look.silent_s > SILENT_RATIO.value * longest_s:
+    if look.silent_s > SILENT_RATIO.value * longest_s + IDLE_REPORTS_S.value:
         return "silent"
     if look.drift is not None and look.drift.is_alarm:
         return "drifted"

@@ -77,6 +77,12 @@ TRIGGER_RATIOS = Assumption(
     source="judgement: a setting that differs by a factor of four is better planned anew",
     influences="changes of the trigger interval",
 )
+IDLE_REPORTS_S = seconds(
+    name="Time between two reports of an idle query",
+    value=10.0,
+    source="Spark's default (spark.sql.streaming.noDataProgressEventInterval)",
+    influences="when headway watch reports a query as silent",
+)
 SILENT_RATIO = Assumption(
     name="Time without a batch from which a query is silent, over its limit or trigger interval",
     value=3.0,

@@ -70,9 +70,9 @@ def command(
     headway watch orders.tuner.jsonl --explain 3
 
     SOURCE is a file that headway.record writes, or an event log, finished or still being written.
-    With --once it exits with 3 if no setting within bounds meets the target, and with 4 if costs
-    have drifted, no batch has ended for too long, or more rows were late than the target allows.
-    Without --once it continues until Ctrl-C.
+    With --once it exits with 3 if no setting within bounds meets the target, and with 4 if the
+    query has failed, costs have drifted, a batch runs for too long, or more rows were late than the
+    target allows. Without --once it continues until Ctrl-C.
     """
     from headway.api.watch import watch
 
@@ -137,7 +137,7 @@ def _text(look: Look, as_json: bool, prometheus: bool, *, one_line: bool = False
 def _exit_code(look: Look, strict: bool) -> int:
     if look.standing == "out_of_bounds":
         return ExitCode.INFEASIBLE
-    if look.standing in ("drifted", "silent", "late"):
+    if look.standing in ("failed", "drifted", "silent", "late"):
         return ExitCode.REGRESSION
     if strict and look.prediction is not None and not look.prediction.calibrated:
         return ExitCode.OUTSIDE

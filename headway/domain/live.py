@@ -272,7 +272,8 @@ class LiveBatch:
     in rows since their beginning, ``available_rows`` how far they had come when it was planned;
     None for sources whose offsets count something else, or are unknown. ``num_cores`` are those of
     the executors when it was reported, ``jvm_started_s`` when the oldest of them started, an
-    instant since 1970; None if unknown.
+    instant since 1970; None if unknown. ``free_s`` is when Spark was done with the batch before it,
+    also with one without rows; None of the first batch of a run.
     """
 
     query_id: str
@@ -289,6 +290,7 @@ class LiveBatch:
     sink: str | None = None
     num_cores: int | None = None
     jvm_started_s: float | None = None
+    free_s: float | None = None
 
     @property
     def duration_s(self) -> float:
@@ -296,11 +298,15 @@ class LiveBatch:
         return self.ended_s - self.started_s
 
 
-#: Verdict of a look at a running query, the most urgent first: nothing within the bounds meets the
-#: target at the rate that arrives; a batch runs for longer than nearly all do; batches have come to
-#: take longer, or less long, than the profile says; more rows were late than the target allows;
-#: there are too few batches to say anything; the target is met, as predicted.
-Standing: TypeAlias = Literal["out_of_bounds", "silent", "drifted", "late", "learning", "held"]
+#: Verdict of a look at a running query, the most urgent first: it has failed; nothing within the
+#: bounds meets the target at the rate that arrives; a batch runs for longer than nearly all do;
+#: batches have come to take longer, or less long, than the profile says; more rows were late than
+#: the target allows; there are too few batches to say anything; the target is met, as predicted.
+Standing: TypeAlias = Literal[
+    "failed", "out_of_bounds", "silent", "drifted", "late", "learning", "held"
+]
+#: How a query has ended: with an error, without one, or without a word in its log.
+Ended: TypeAlias = Literal["failed", "stopped", "unheard"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -349,7 +355,8 @@ class Look(Result):
     ``seen_s`` is the time span of the batches in the look; ``latency`` is measured over their rows,
     ``late_ratio`` the share of the rows that were later than the target's limit, and
     ``budget_left_ratio`` what is left of the share that may be late, negative if more were.
-    ``silent_s`` is the time since the query last reported.
+    ``silent_s`` is the time since the query last reported, ``ended`` how it has ended; None while
+    it runs.
     """
 
     result_kind = "watch"
@@ -373,3 +380,4 @@ class Look(Result):
     change: WatchedChange | None
     why_no_change: str | None = None
     is_feasible: bool = True
+    ended: Ended | None = None

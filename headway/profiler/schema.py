@@ -39,6 +39,7 @@ QUERY_STARTED = "org.apache.spark.sql.streaming.StreamingQueryListener$QueryStar
 QUERY_PROGRESS = "org.apache.spark.sql.streaming.StreamingQueryListener$QueryProgressEvent"
 #: Of Spark 2.0: without the times and the rows of a batch.
 QUERY_PROGRESS_OF_2_0 = "org.apache.spark.sql.streaming.StreamingQueryListener$QueryProgress"
+QUERY_IDLE = "org.apache.spark.sql.streaming.StreamingQueryListener$QueryIdleEvent"
 QUERY_TERMINATED = "org.apache.spark.sql.streaming.StreamingQueryListener$QueryTerminatedEvent"
 # Of Headway's recorder, which records streaming jobs only.
 RECORDER_START = "HeadwayRecorderStart"

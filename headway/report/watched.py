@@ -17,12 +17,18 @@ from headway.report.wording import brief_setting_text, percent
 from headway.units import counted, format_duration, format_rate
 
 _WORDS = {
+    "failed": "the query has failed",
     "held": "the target is met",
     "learning": "too few batches yet",
     "late": "more rows were late than the target allows",
     "drifted": "batches no longer cost what the profile says",
     "silent": "a batch runs for longer than it should",
     "out_of_bounds": "no setting within bounds meets the target",
+}
+_ENDED = {
+    "failed": "has failed",
+    "stopped": "has ended",
+    "unheard": "may have ended: its log is no longer written",
 }
 _UNKNOWN = "-"
 
@@ -68,6 +74,8 @@ def _time(distribution: LatencyDistribution | None, statistic: str) -> str:
 
 
 def _facts(look: Look) -> Iterator[tuple[str, str]]:
+    if look.ended is not None:
+        yield "query", _ENDED[look.ended]
     if look.drift is not None:
         yield "drift", _drift_text(look.drift)
     remaining_ratio = look.budget_left_ratio
@@ -77,7 +85,7 @@ def _facts(look: Look) -> Iterator[tuple[str, str]]:
             text = f"{1.0 - remaining_ratio:.1f} times as many as allowed"
         yield "late rows", f"{percent(look.late_ratio)} of the rows; {text}"
     if look.silent_s > look.target.limit_s:
-        yield "last batch", f"{format_duration(look.silent_s)} ago"
+        yield "last report", f"{format_duration(look.silent_s)} ago"
     if look.prediction is not None and not look.prediction.calibrated:
         yield "prediction", "outside the profiled range: extrapolated"
     yield "change", "none" if look.change is None else change_text(look.change)
@@ -131,6 +139,7 @@ def look_json(look: Look) -> dict[str, object]:
         "query": look.query,
         "target": str(look.target),
         "standing": look.standing,
+        "ended": look.ended,
         "at_s": look.at_s,
         "num_batches": look.num_batches,
         "seen_s": look.seen_s,
@@ -195,7 +204,8 @@ def _metrics(look: Look) -> Iterator[tuple[str, str, Mapping[Labels, float | Non
         ("headway_backlog_rows", "Rows at the source that are not yet read.", look.backlog_rows),
         ("headway_late_ratio", "Share of late rows.", look.late_ratio),
         ("headway_late_budget_left_ratio", "What is left of it.", look.budget_left_ratio),
-        ("headway_silent_seconds", "Time since the last batch.", look.silent_s),
+        ("headway_active", "Whether the query runs.", float(look.ended is None)),
+        ("headway_silent_seconds", "Time since it last reported.", look.silent_s),
         (
             "headway_cost_ratio",
             "Batch duration over the profiled one.",

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from headway.assumptions import live
+from headway.assumptions.logs import AT_ONCE_MS
 from headway.assumptions.tuning import FOUND_DRIFT_RATIO, LEARNING_BATCHES, WATCHED_S
 from headway.domain import (
     Z90,
@@ -35,6 +36,7 @@ from headway.models.laws.distributions import uniform_mixture_quantile
 from headway.profiler.recorded_queries import query_label
 from headway.profiler.recording.live import Feed
 from headway.profiler.streaming.trigger import read_trigger
+from headway.units import S_PER_HOUR, ms_to_s
 
 _MOST_BATCHES = 20_000
 _MOST_DRIFT_BATCHES = 2000
@@ -75,6 +77,7 @@ class LiveQuery:
     _base_rows: float = 0.0
     _counts_positions: bool = False
     _before: LiveBatch | None = None
+    _interval_s: float | None = None
 
     def __post_init__(self) -> None:
         if self.target.metric is Metric.WINDOW:
@@ -86,7 +89,10 @@ class LiveQuery:
     def read(self) -> list[Observed]:
         """The batches that ended since the last call; of another query, all is known anew."""
         new_batches: list[Observed] = []
-        for batch in self.feed.new_batches():
+        batches = self.feed.new_batches()
+        if batches:
+            self._interval_s = self._trigger_with(batches)
+        for batch in batches:
             if self.last is not None and self.last.query_id != batch.query_id:
                 self._forget()
                 new_batches.clear()
@@ -148,7 +154,7 @@ class LiveQuery:
         partitions = reported_partitions or self.feed.shuffle_partitions
         if partitions is not None:
             configuration = replace(configuration, shuffle_partitions=partitions)
-        trigger_s = self.trigger_s if self.trigger_s is not None else self._read_trigger_s()
+        trigger_s = self._interval_s if self.trigger_s is None else self.trigger_s
         if trigger_s is not None:
             configuration = replace(configuration, trigger_s=trigger_s)
         limit = self.max_offsets or configuration.max_offsets_per_trigger
@@ -162,7 +168,7 @@ class LiveQuery:
         return [
             observed
             for observed in self.observed
-            if observed.batch.ended_s > last.ended_s - within_s
+            if last.ended_s - within_s < observed.batch.ended_s <= last.ended_s
             and observed.batch.run_id == last.run_id
         ]
 
@@ -186,11 +192,11 @@ class LiveQuery:
         return LatencyDistribution.of(float(durations_s.mean()), quantiles_s)
 
     def utilization_ratio(self, recent: Sequence[Observed]) -> float | None:
-        """Share of time in which a batch ran."""
+        """Share of time in which a batch ran, from the start of the first to that of the last."""
         if len(recent) < 2:
             return None
-        span_s = recent[-1].batch.ended_s - recent[0].batch.started_s
-        busy_s = sum(observed.batch.duration_s for observed in recent)
+        span_s = recent[-1].batch.started_s - recent[0].batch.started_s
+        busy_s = sum(observed.batch.duration_s for observed in recent[:-1])
         return min(busy_s / span_s, 1.0) if span_s > 0 else None
 
     def rate_per_s(self, recent: Sequence[Observed]) -> float | None:
@@ -295,10 +301,14 @@ class LiveQuery:
         self._total_rows += batch.num_rows
         position, available = self._counted(batch)
         started_s, read_before = batch.started_s, position
+        if self._looks and started_s < self._looks[-1][0]:
+            # The clock was set back: when the rows before came can no longer be compared.
+            self._looks.clear()
         if self._looks:
-            last_s, last_available, read_before, _ = self._looks[-1]
-            started_s, position = max(started_s, last_s), max(position, read_before)
-            available = max(available, last_available)
+            _, last_available, read_before, _ = self._looks[-1]
+            position, available = max(position, read_before), max(available, last_available)
+            if (asked_s := self._asked_in_vain_s(batch)) is not None:
+                self._looks.append((asked_s, *self._looks[-1][1:]))
         look = (started_s, max(available, position), position, batch.committed_s)
         # Looks are kept as long as a row that arrived between them is unread.
         while len(self._looks) > 1 and self._looks[1][1] <= read_before:
@@ -325,6 +335,13 @@ class LiveQuery:
             backlog_rows=look[1] - look[2] if is_known else None,
         )
 
+    def _asked_in_vain_s(self, batch: LiveBatch) -> float | None:
+        """When the source of an idle query was last asked, and had no rows: one trigger before."""
+        if batch.free_s is None or self._interval_s is None:
+            return None
+        asked_s = batch.started_s - max(self._interval_s, ms_to_s(AT_ONCE_MS.value))
+        return asked_s if asked_s >= batch.free_s else None
+
     def _counted(self, batch: LiveBatch) -> tuple[float, float]:
         """Its position and what was available; what it took if offsets count no rows."""
         if batch.position_rows is None or batch.available_rows is None:
@@ -349,14 +366,21 @@ class LiveQuery:
             return False
         return not is_first and batch.started_s >= self.settled_from_s
 
-    def _read_trigger_s(self) -> float | None:
-        recent = self.recent(within_s=3600.0)
+    def _trigger_with(self, new_batches: Sequence[LiveBatch]) -> float | None:
+        """The trigger interval, read off the starts of the last hour if it is not given."""
+        if self.trigger_s is not None:
+            return self.trigger_s
+        last = new_batches[-1]
+        recent = [
+            batch
+            for batch in (*(observed.batch for observed in self.observed), *new_batches)
+            if batch.run_id == last.run_id and batch.ended_s > last.ended_s - S_PER_HOUR
+        ]
         if len(recent) < 2:
             return None
-        starts_s = np.array([observed.batch.started_s for observed in recent])
-        durations_s = np.array([observed.batch.duration_s for observed in recent])
-        trigger_s, _ = read_trigger(starts_s, durations_s)
-        return trigger_s
+        starts_s = np.array([batch.started_s for batch in recent])
+        durations_s = np.array([batch.duration_s for batch in recent])
+        return read_trigger(starts_s, durations_s)[0]
 
 
 def _warm_up_length(cost_batches: Sequence[Observed], ratios: Array, rows: Array) -> int:

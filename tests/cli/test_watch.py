@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -22,7 +24,7 @@ from headway.profiler import schema
 from headway.report.watched import look_metrics
 from headway.tuner.live_query import _warm_up_length
 from tests.factories import a_profile
-from tests.live_logs import BEGIN_S, QUERY_ID, FakeQuery, a_log
+from tests.live_logs import BEGIN_S, QUERY_ID, RUN_ID, FakeQuery, a_log
 
 TARGET = "p99 <= 3s"
 
@@ -131,6 +133,95 @@ def test_a_backlog_shows_in_the_latency_and_in_the_late_rows(tmp_path: Path, pro
     assert look.late_ratio is not None and look.late_ratio > 0.05
     assert look.budget_left_ratio is not None and look.budget_left_ratio < 0
     assert look.latency is not None and look.latency.p99_s > 5.0
+
+
+def in_bursts(number: int, *, runs: int = 1) -> str:
+    """A log of a query on a trigger of 1 s whose source then has rows every half a minute only."""
+    query = FakeQuery(a_profile(), 5000.0)
+    lines = [*query.head(), *query.batches(30)]
+    for burst in range(1, number + 1):
+        query.batch_id += 1
+        start, end = query.read, query.read + 2500
+        line = query.line(query.at_s + 30.0 * burst, 0.4, start, end, end)
+        lines.append(line.replace(RUN_ID, f"{1 + burst % runs}{RUN_ID[1:]}"))
+        query.read = end
+    return "\n".join(lines) + "\n"
+
+
+def test_rows_after_a_pause_of_the_source_have_not_waited_since_the_batch_before(
+    tmp_path: Path, profile: str
+) -> None:
+    look = watch(a_file(tmp_path, in_bursts(30)), profile=profile, target=TARGET).look()
+    assert look.configuration.trigger_s == 1.0
+    # No trigger before had found them, so they waited for one at most, and for their batch.
+    assert look.latency is not None and look.latency.p99_s < 1.4
+    assert look.late_ratio == 0.0
+
+
+def test_rows_have_waited_while_the_query_was_down(tmp_path: Path, profile: str) -> None:
+    log = a_file(tmp_path, in_bursts(30, runs=2))
+    look = watch(log, profile=profile, target=TARGET, trigger="1s").look()
+    assert look.late_ratio is not None and look.late_ratio > 0.2
+
+
+def test_the_utilization_of_few_batches_is_that_of_their_triggers(
+    tmp_path: Path, profile: str
+) -> None:
+    watcher = watch(a_file(tmp_path, a_log(3)), profile=profile, target=TARGET)
+    look = watcher.look()
+    durations_s = [observed.batch.duration_s for observed in watcher._live.observed]
+    assert look.utilization_ratio == pytest.approx(sum(durations_s[:2]) / 2.0)
+
+
+def test_a_clock_that_is_set_back_makes_no_latency_negative(tmp_path: Path, profile: str) -> None:
+    query = FakeQuery(a_profile(), 5000.0)
+    lines = [*query.head(), *query.batches(30)]
+    for number in range(30):
+        query.batch_id += 1
+        start, end = query.read, query.read + 5000
+        lines.append(query.line(query.at_s - 3600.0 + number, 0.4, start, end, end))
+        query.read = end
+    look = watch(a_file(tmp_path, "\n".join(lines) + "\n"), profile=profile, target=TARGET).look()
+    assert look.rate_per_s == pytest.approx(5000, rel=0.01)
+    assert look.seen_s == pytest.approx(29.4)
+    assert look.latency is not None and 0.4 < look.latency.mean_s < 1.4
+
+
+@pytest.mark.parametrize(("idle_ago_s", "standing"), [(None, "silent"), (8.0, "held")])
+def test_a_query_without_rows_is_not_silent(
+    tmp_path: Path,
+    profile: str,
+    monkeypatch: pytest.MonkeyPatch,
+    idle_ago_s: float | None,
+    standing: str,
+) -> None:
+    now_s = BEGIN_S + 300.0
+    monkeypatch.setattr("headway.api.watch.time", SimpleNamespace(time=lambda: now_s))
+    text = a_log()
+    if idle_ago_s is not None:
+        at = datetime.fromtimestamp(now_s - idle_ago_s, UTC).strftime("%Y-%m-%dT%H:%M:%S.000Z")
+        idle = {"Event": schema.QUERY_IDLE, "id": QUERY_ID, "runId": RUN_ID, "timestamp": at}
+        text += json.dumps(idle) + "\n"
+    look = watch(a_file(tmp_path, text), profile=profile, target=TARGET).look()
+    assert look.standing == standing
+    assert look.silent_s == pytest.approx(idle_ago_s or 180.0, abs=1.0)
+
+
+def test_a_query_that_has_failed_does_not_meet_its_target(
+    tmp_path: Path, profile: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    end = {"Event": schema.QUERY_TERMINATED, "id": QUERY_ID, "runId": RUN_ID}
+    how = ["--profile", profile, "--target", TARGET, "--once"]
+    log = a_file(tmp_path, a_log() + json.dumps({**end, "exception": "left out"}) + "\n")
+    assert run(["watch", log, *how]) == 4
+    text = capsys.readouterr().out
+    assert "orders (3f1c7e0a): the query has failed" in text
+    assert run(["watch", log, *how, "--prometheus"]) == 4
+    assert 'headway_active{query="orders (3f1c7e0a)"} 0\n' in capsys.readouterr().out
+    stopped = a_file(tmp_path, a_log() + json.dumps({**end, "exception": None}) + "\n")
+    assert run(["watch", stopped, *how]) == 0
+    text = capsys.readouterr().out
+    assert "the target is met" in text and "query      has ended" in text
 
 
 def test_a_rate_that_needs_more_is_recommended(tmp_path: Path, profile: str) -> None:

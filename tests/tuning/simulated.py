@@ -61,6 +61,8 @@ class SimulatedQuery:
     shuffle_partitions: int | None = None
     shows_running: bool = False
     failed_because: str | None = None
+    ended: None = None
+    idle_s: float = 0.0
 
     def __post_init__(self) -> None:
         self.random = np.random.default_rng(1)

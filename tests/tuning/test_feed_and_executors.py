@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
@@ -123,3 +124,19 @@ def test_the_batch_that_runs_says_what_had_arrived_when_it_was_planned(
     # It was known while the batch ran, before its report.
     started_s, _, number = known_before[-1]
     assert started_s not in [one.started_s for one in ended[:number]]
+
+
+@pytest.mark.parametrize(
+    ("is_active", "failure", "ended"),
+    [(True, None, None), (False, None, "stopped"), (False, ValueError("no"), "failed")],
+)
+def test_a_feed_says_how_its_query_ended_and_whether_it_is_idle(
+    is_active: bool, failure: Exception | None, ended: str | None
+) -> None:
+    status = {"isTriggerActive": True}
+    query: Any = SimpleNamespace(isActive=is_active, exception=lambda: failure, status=status)
+    feed = QueryFeed(query)
+    assert feed.ended == ended
+    assert feed.idle_s == 0.0
+    status["isTriggerActive"] = False
+    assert feed.idle_s == pytest.approx(time.time(), abs=60.0)

@@ -55,7 +55,8 @@ def row_waits(
     between the times at which the source was asked. Row `x` of batch `k` arrived at `A^(-1)(x)` and
     is committed at `c_k`: its latency is `c_k - A^(-1)(x)`. This gives a mixture (D5) with a part
     for each piece of a batch between two such times. Without a backlog it is (B7). Exact for rows
-    that arrive evenly between two such times.
+    that arrive evenly between two such times. A batch that began later than its trigger ended a
+    pause: at the trigger before, the source had been asked, too, and had no rows.
 
     Each second 20 rows arrive and a batch reads 10: each row waits longer than the one before.
 

@@ -34,7 +34,7 @@ def recording_listener(hand_over: Callable[[DeferredEvent], None]) -> StreamingQ
             hand_over(lambda: _progress(event.progress().json()))
 
         def onQueryIdle(self, event: Any) -> None:  # noqa: N802
-            pass
+            hand_over(lambda: _idle(events.QueryIdleEvent.fromJObject(event)))
 
         def onQueryTerminated(self, event: Any) -> None:  # noqa: N802
             hand_over(lambda: _terminated(events.QueryTerminatedEvent.fromJObject(event)))
@@ -51,9 +51,8 @@ def recording_listener(hand_over: Callable[[DeferredEvent], None]) -> StreamingQ
         def onQueryProgress(self, event: events.QueryProgressEvent) -> None:  # noqa: N802
             hand_over(lambda: _progress(event.progress.json))
 
-        # PySpark 3.5.0 asks for it.
-        def onQueryIdle(self, event: Any) -> None:  # noqa: N802
-            pass
+        def onQueryIdle(self, event: events.QueryIdleEvent) -> None:  # noqa: N802
+            hand_over(lambda: _idle(event))
 
         def onQueryTerminated(self, event: events.QueryTerminatedEvent) -> None:  # noqa: N802
             hand_over(lambda: _terminated(event))
@@ -77,6 +76,11 @@ def _started(event: Any) -> Json:
         "name": None if event.name is None else redact(event.name),
         "timestamp": event.timestamp,
     }
+
+
+def _idle(event: Any) -> Json:
+    ids = {"id": str(event.id), "runId": str(event.runId)}
+    return {"Event": schema.QUERY_IDLE, **ids, "timestamp": event.timestamp}
 
 
 def _progress(text: str) -> Json:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import math
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 
-from headway.domain.live import LiveBatch
+from headway.domain.live import Ended, LiveBatch
 from headway.errors import EventLogError, InputError, argument
 from headway.profiler import schema
 from headway.profiler.events import read_line
@@ -18,7 +19,7 @@ from headway.profiler.executors import Executor
 from headway.profiler.offsets import counts_rows, read_offset
 from headway.profiler.recorded_queries import query_label
 from headway.profiler.recording.growing_log import GrowingLog
-from headway.profiler.rows import Record, batch_row
+from headway.profiler.rows import Record, batch_row, instant_s
 from headway.profiler.schema import Progress, SparkEvent
 from headway.profiler.stage_totals import seconds
 from headway.profiler.streaming.adaptive import count_of
@@ -33,6 +34,8 @@ _AFTER_COMMIT = "commitOffsets"
 _WHOLE = "triggerExecution"
 _MOST_JUDGED = 50
 _DECODE = msgspec.json.Decoder(Progress).decode
+_IDLE = schema.QUERY_IDLE.encode()
+_NAME_WITHIN_BYTES = 200
 _PARTITIONS_KEY = "spark.sql.shuffle.partitions"
 _ONE_QUERY = (
     "a supervised application has one query, and starts it from the same checkpointLocation each "
@@ -53,8 +56,12 @@ class Feed(Protocol):
         """
 
     @property
-    def is_active(self) -> bool:
-        """Whether the query runs, as far as known."""
+    def ended(self) -> Ended | None:
+        """How the query has ended; None while it runs, as far as known."""
+
+    @property
+    def idle_s(self) -> float:
+        """When it last had nothing to do, as far as known: an instant since 1970, or 0."""
 
     @property
     def executor_cores(self) -> Sequence[int]:
@@ -84,7 +91,8 @@ class LogFeed:
         self._partitions: int | None = None
         self._partitions_of: dict[str, int] = {}
         self._query_id: str | None = None
-        self._active = True
+        self._label = ""
+        self._ended: Ended | None = None
 
     def new_batches(self) -> list[LiveBatch]:
         """EventLogError if several queries run at the same time and none was named."""
@@ -95,6 +103,9 @@ class LogFeed:
             self._log = GrowingLog(path)
         batches: list[LiveBatch] = []
         for line in self._log.new_lines():
+            if _IDLE in line[:_NAME_WITHIN_BYTES]:
+                self._note_idle(line)
+                continue
             name, event, _ = read_line(line) or (None, None, False)
             progress = event.progress if isinstance(event, schema.QueryProgress) else None
             if progress is None:
@@ -104,7 +115,8 @@ class LogFeed:
                     # The query before has ended, its offsets with it.
                     self._query_id, self._positions = progress.query_id, _Positions()
                     batches.clear()
-                self._active = True
+                self._label = query_label(progress.query_id or "", progress.query_name)
+                self._ended = None
                 executors = list(self._executors.values())
                 batch = live_batch(batch_row(progress), self._positions, executors)
                 if batch is not None:
@@ -115,14 +127,18 @@ class LogFeed:
         """None: logs have batches that have ended."""
 
     @property
-    def is_active(self) -> bool:
-        """Whether no end of the query is recorded, and the log is still written to.
+    def ended(self) -> Ended | None:
+        """As it is recorded, or "unheard" if the log is no longer written to.
 
         Whether an application runs that a tuner starts, the tuner knows.
         """
         if self._is_supervised or self._log is None:
-            return True
-        return self._active and self._log.is_written
+            return None
+        return self._ended or (None if self._log.is_written else "unheard")
+
+    @property
+    def idle_s(self) -> float:
+        return self._positions.idle_s
 
     @property
     def executor_cores(self) -> list[int]:
@@ -146,10 +162,18 @@ class LogFeed:
             case schema.JobEvent(properties=of_job) if of_job is not None and of_job.query_id:
                 if (number := count_of(of_job.shuffle_partitions)) is not None:
                     self._partitions_of[of_job.query_id] = number
-            case schema.QueryChange(query_id=query_id) if name == schema.QUERY_TERMINATED:
-                self._active = self._active and query_id != self._query_id
+            case schema.QueryChange(query_id=str(query_id)) if name == schema.QUERY_TERMINATED:
+                if query_id == self._query_id:
+                    self._ended = "stopped" if event.exception is None else "failed"
             case schema.ApplicationEvent() if name == schema.APPLICATION_END:
-                self._active = False
+                self._ended = self._ended or "stopped"
+
+    def _note_idle(self, line: bytes) -> None:
+        """An idle query says so every ten seconds, from Spark 3.5 on in an event of its own."""
+        with contextlib.suppress(msgspec.DecodeError, AttributeError):
+            event = msgspec.json.decode(line)
+            if event.get("id") == self._query_id:
+                self._positions.idle_s = instant_s(event.get("timestamp")) or 0.0
 
     def _is_ours(self, progress: Progress) -> bool:
         query_id, name = progress.query_id, progress.query_name
@@ -159,8 +183,8 @@ class LogFeed:
         if query is not None and name != redact(query) and not query_id.startswith(query):
             return False
         has_other = self._query_id not in (None, query_id)
-        if has_other and (self._active or self._is_supervised):
-            labels = f"{query_label(self._query_id or '', None)}, {query_label(query_id, name)}"
+        if has_other and (self._ended is None or self._is_supervised):
+            labels = f"{self._label}, {query_label(query_id, name)}"
             cure = _ONE_QUERY if self._is_supervised else f"name one with {argument('query')}"
             raise EventLogError(f"{self._path}: has several queries ({labels}); {cure}")
         return True
@@ -220,8 +244,18 @@ class QueryFeed:
         return None
 
     @property
-    def is_active(self) -> bool:
-        return self._query is not None and bool(self._query.isActive)
+    def ended(self) -> Ended | None:
+        query = self._query
+        if query is None or query.isActive:
+            return None
+        return "stopped" if query.exception() is None else "failed"
+
+    @property
+    def idle_s(self) -> float:
+        """Now, if no batch runs: only the query itself knows that at any time."""
+        if self._query is None or self._query.status["isTriggerActive"]:
+            return self._positions.idle_s
+        return time.time()
 
     @property
     def executor_cores(self) -> list[int]:
@@ -271,12 +305,19 @@ def query_of_session(spark: SparkSession, name: str | None = None) -> StreamingQ
 
 
 class _Positions:
-    """Position of a query in rows, once its offsets are known to count rows."""
+    """Position of a query in rows, once its offsets are known to count rows, and in time."""
 
     def __init__(self) -> None:
         self._pairs: list[Any] = []
         self._rows: list[float] = []
         self.count_rows, self.num_sources = False, 0
+        self.idle_s = 0.0
+        self._ran: tuple[str | None, float] | None = None
+
+    def free_s(self, run_id: str | None, ended_s: float) -> float | None:
+        """When the batch before the one that ended now had ended, if it was of the same run."""
+        before, self._ran = self._ran, (run_id, ended_s)
+        return before[1] if before is not None and before[0] == run_id else None
 
     def of(self, row: Record) -> tuple[int | None, int | None]:
         """Position after a batch, and what was available when the batch was planned."""
@@ -300,11 +341,15 @@ def live_batch(
     phases_s: Mapping[str, float | None] = row["phases_s"] or {}
     whole_s, started_s = phases_s.get(_WHOLE), row["started_s"]
     position, available = positions.of(row)
-    if whole_s is None or started_s is None or "addBatch" not in phases_s or not row["num_rows"]:
+    if whole_s is None or started_s is None:
+        return None
+    ended_s = started_s + max(whole_s, 0.0)
+    free_s = positions.free_s(row["run_id"], ended_s) if "addBatch" in phases_s else None
+    if "addBatch" not in phases_s or not row["num_rows"]:
+        positions.idle_s = ended_s
         return None
     partitions = [operator["shuffle_partitions"] for operator in row["stateful_operators"] or ()]
     starts_s = [executor.added_s for executor in executors if executor.added_s is not None]
-    ended_s = started_s + max(whole_s, 0.0)
     after_s = min(max(phases_s.get(_AFTER_COMMIT) or 0.0, 0.0), max(whole_s, 0.0))
     return LiveBatch(
         query_id=row["query_id"],
@@ -321,6 +366,7 @@ def live_batch(
         sink=row["sink"],
         num_cores=sum(executor.num_cores for executor in executors) or None,
         jvm_started_s=min(starts_s, default=None),
+        free_s=free_s,
     )
 
 

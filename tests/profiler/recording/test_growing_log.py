@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
@@ -185,18 +186,18 @@ def test_the_run_that_is_running_is_followed_not_those_that_ended(
     assert [one.query_id for one in batches] == [running.query_id] * 4
     # Its offsets begin anew, and count from its own start.
     assert batches[-1].position_rows == batches[-1].available_rows == 20_000
-    assert feed.is_active
+    assert feed.ended is None
     with path.open("a") as file:
         file.write("\n".join([*running.batches(1), ended(running)]) + "\n")
     assert len(feed.new_batches()) == 1
-    assert not feed.is_active
+    assert feed.ended == "stopped"
 
 
 def test_runs_of_one_name_at_the_same_time_need_an_id(tmp_path: Path) -> None:
     first, second = runs_of_a_name(2)
     path = tmp_path / "a.headway.jsonl"
     path.write_text("\n".join([*first.head(), *first.batches(2), *second.batches(2)]) + "\n")
-    with pytest.raises(EventLogError, match=r"several queries .*query"):
+    with pytest.raises(EventLogError, match=r"\(orders \(11111111\), orders \(22222222\)\)"):
         LogFeed(path, "orders").new_batches()
     assert len(LogFeed(path, "2222").new_batches()) == 2
 
@@ -215,8 +216,17 @@ def test_a_log_that_ends_says_so(tmp_path: Path) -> None:
     path.write_text(a_log(3))
     feed = LogFeed(path)
     feed.new_batches()
-    assert feed.is_active
+    assert feed.ended is None
     with path.open("a") as file:
         file.write('{"Event":"SparkListenerApplicationEnd","Timestamp":1}\n')
     feed.new_batches()
-    assert not feed.is_active
+    assert feed.ended == "stopped"
+
+
+def test_a_log_that_nobody_writes_any_more_may_have_ended(tmp_path: Path) -> None:
+    path = tmp_path / "a.headway.jsonl"
+    path.write_text(a_log(3))
+    os.utime(path, (1.0, 1.0))
+    feed = LogFeed(path)
+    feed.new_batches()
+    assert feed.ended == "unheard"

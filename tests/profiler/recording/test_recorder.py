@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pyspark
@@ -27,6 +28,7 @@ from headway.formats.text_file import AppendedFile
 from headway.profiler import schema
 from headway.profiler.coverage import gaps
 from headway.profiler.recording.driver_store import DriverStore
+from headway.profiler.recording.listener import recording_listener
 from headway.profiler.recording.recorder import RECORDED_PROPERTIES, Recorder, record
 from headway.profiler.recording.recorder_file import Json
 from headway.runtime.measure import progress_events
@@ -452,6 +454,14 @@ def test_tasks_of_some_batches_are_passed_over_where_all_would_cost_too_much(
     assert log.coverage is not None
     assert log.coverage.passed_over_batches == recorder.num_passed_over
     assert any("max_cost_ratio=1.0" in gap for gap in gaps(log.coverage))
+
+
+def test_an_idle_query_is_recorded_too() -> None:
+    deferred: list[Callable[[], Json]] = []
+    event: Any = SimpleNamespace(id="q", runId="r", timestamp="2026-11-30T09:08:52.000Z")
+    recording_listener(deferred.append).onQueryIdle(event)
+    said = {"id": "q", "runId": "r", "timestamp": event.timestamp}
+    assert [line() for line in deferred] == [{"Event": f"{LISTENER}$QueryIdleEvent", **said}]
 
 
 def test_what_finds_no_room_in_the_queue_is_counted(spark: SparkSession, tmp_path: Path) -> None:
