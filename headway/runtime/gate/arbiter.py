@@ -115,6 +115,9 @@ class Gate(contextlib.AbstractContextManager["Gate"]):
         executor = clock.trigger_of(query)[0] if in_turn is None else None
         run_id = str(query.runId)
         with self._lock:
+            ended = [member for member in self._members.values() if not member.query.isActive]
+            for member in ended:  # the arbiter hears of it only at its next look
+                self._leave(member)
             if declared.name in self._members:
                 raise InputError(
                     f"{declared.name} is already under the gate; give another query a name of its "
@@ -351,5 +354,5 @@ class Gate(contextlib.AbstractContextManager["Gate"]):
             self._hub.leave(member.number)
             if executor is not None and not is_marked and member.query.isActive:
                 clock.replace_clock(executor, own_clock, member.query)
-        self._gone.append(member.report())
+        self._gone.insert(0, member.report())
         tell_event("gate", "left", "it takes no more turns", query=member.declared.name)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +14,11 @@ import pytest
 from headway.domain import Decision, Policy, QueryState, ScheduledQuery, Target, WindowGrid
 from headway.errors import InputError
 from headway.models.scheduling.order import slack_s
+from headway.runtime.gate.arbiter import Gate
 from headway.runtime.gate.decision_log import BatchEnd, DecisionLog, read_decision_log
 from headway.runtime.gate.learned import BatchDurations
 from headway.runtime.gate.member import Member
+from headway.runtime.gate.turn import Turn
 from headway.runtime.gate.windows import windows_of_plan
 from headway.runtime.gate.works import learned_work
 
@@ -33,6 +37,20 @@ class Progress:
             "durationMs": {"triggerExecution": 400, "addBatch": 250, "commitOffsets": 50},
             "eventTime": event,
         }
+
+
+class AQuery:
+    """A query of a session without a JVM, and the hub in which it takes part."""
+
+    id, exception = "3f1c7e0a", staticmethod(lambda: None)
+
+    def __init__(self, run_id: str) -> None:
+        self.runId, self.isActive, self._jsq = run_id, True, self
+
+    def join(self, *_: object) -> None:
+        pass
+
+    leave = join
 
 
 def at(seconds: int) -> str:
@@ -352,3 +370,20 @@ def test_a_query_that_ticks_on_its_own_comes_back_at_a_tick() -> None:
     assert expected is not None
     assert expected.at_its_tick
     assert math.isinf(expected.closes_at_s)
+
+
+def test_a_query_that_was_started_anew_takes_the_place_of_the_run_that_ended() -> None:
+    gate: Any = object.__new__(Gate)
+    gate._lock, gate._members, gate._numbered, gate._gone = threading.RLock(), {}, {}, []
+    gate._hub, gate._before, gate._numbers = AQuery("hub"), {}, itertools.count(1)
+    gate._is_closing, gate.opened_because = False, None
+    declared = ScheduledQuery(name="q", trigger_s=1.0)
+    for rows in (7, 5):
+        query: Any = AQuery(f"run of {rows}")
+        # The arbiter has not looked since the run before ended.
+        gate.add(query, declared, in_turn=Turn(lambda _rows, _number: None))
+        assert [member.query for member in gate._members.values()] == [query]
+        gate._members["q"]._rows, query.isActive = rows, False
+    gate.remove("q")
+    # Metrics take the first of a name: the last run.
+    assert [report.num_rows for report in gate._gone] == [5, 7]
