@@ -23,6 +23,7 @@ from headway.tuner.rule.rule import Decision, decide
 from headway.tuner.rule.table import CapacityTable, capacity_table
 
 _MOST_SIZES = 200
+_SET_BACK_S = 600.0  # batches are reported within less, also by a log that is written in blocks
 
 
 @dataclass(kw_only=True)
@@ -176,6 +177,10 @@ class LiveRule:
         )
 
     def _decide(self, signal: Signal, running: Configuration) -> None:
+        if signal.at_s < self.memory.seen_s - _SET_BACK_S:
+            # The clock was set back: rates of before lie in the future, and would hide new ones.
+            log_factor, costs = self.memory.log_factor, self.memory.costs
+            self.memory = Memory(log_factor=log_factor, costs=costs)
         decision = decide(self.memory, signal, self.table(running), self.bounds, running.trigger_s)
         self.memory = decision.memory
         if decision.estimate is not None:

@@ -83,7 +83,7 @@ class TunerMachine(TunerChanges):
     def _read(self) -> None:
         num_pending = self._num_pending()
         now_s = self.now()
-        if now_s - self._saved_s >= _SAVE_EVERY_S:
+        if abs(now_s - self._saved_s) >= _SAVE_EVERY_S:
             # What is learned between two phases outlives a crash, too.
             self._saved_s = now_s
             self._to(self.state.phase, self.state.why)

@@ -413,6 +413,19 @@ def test_a_silent_query_is_known_as_blind(tmp_path: Path) -> None:
     assert phase_of(machine) is Phase.HOLD
 
 
+def test_a_clock_that_is_set_back_hides_no_rate(tmp_path: Path) -> None:
+    query = SimulatedQuery()
+    machine = begun(query, tmp_path / "orders.tuner.json", 300)
+    query.now_s, query.begun_s, query.free_s = (
+        at_s - 3600.0 for at_s in (query.now_s, query.begun_s, query.free_s)
+    )
+    query.rate_per_s = lambda _since_s: 20_000.0
+    run_for(machine, query, 90)
+    decision = machine.rule.decision
+    assert decision is not None and decision.estimate is not None
+    assert decision.estimate.rate_per_s == pytest.approx(20_000.0, rel=0.01)
+
+
 def test_the_log_of_decisions_is_lines_of_json(tmp_path: Path) -> None:
     path = tmp_path / "orders.tuner.json"
     query = SimulatedQuery()
