@@ -41,7 +41,7 @@ def command(spec: str, folder: Path, budget: float | None, as_json: bool) -> int
     narrow enough or the budget is spent; after each run a line says what it showed. After a stop or
     a kill, the same command continues. Exits with 3 if no setting meets the target.
     """
-    with Progress(plain=True) as progress:
+    with Progress("starting Spark", plain=True) as progress:
         exploration = explore_spec(
             spec, folder=folder, budget=budget, progress=progress.step, lesson=remark
         )

@@ -203,7 +203,7 @@ class TunerChanges:
             self._failed(change, QueryEndedError(f"the query failed at its new setting: {why}"))
             return
         self._to(Phase.LOST, why)
-        raise HeadwayError(f"the query ended by itself: {why}")
+        raise HeadwayError(f"the query has ended, not by this tuner: {why}")
 
     def _block(self, change: TunerChange, for_s: float) -> None:
         """Block a change for a while; what was blocked until now no longer counts."""

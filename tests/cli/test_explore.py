@@ -14,6 +14,7 @@ from headway.api.results import as_text, figures_of
 from headway.cli.main import run
 from headway.domain import Explored
 from headway.domain.later import with_changes
+from headway.errors import InputError
 from tests.factories import a_plan, a_profile
 
 SPEC = """\
@@ -64,6 +65,18 @@ def test_the_example_is_valid_and_a_budget_too_short_is_said(
     asked = ["explore", "examples/exploring/counts.yaml", "--budget", "5s"]
     assert run([*asked, "--folder", str(tmp_path / "out")]) == 2
     assert "too short for one run of 20.0 s" in capsys.readouterr().err
+
+
+def test_progress_before_the_first_run_says_what_is_done(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def after_a_while(_spec: Path, *, progress: Any, **_: object) -> None:
+        progress.__self__._print()
+        raise InputError("stopped here")
+
+    monkeypatch.setattr("headway.cli.explore.explore_spec", after_a_while)
+    assert run(["explore", "examples/exploring/counts.yaml"]) == 2
+    assert "s] starting Spark\n" in capsys.readouterr().err
 
 
 def test_the_text_says_what_the_json_says(tmp_path: Path) -> None:

@@ -364,7 +364,7 @@ def test_a_restart_after_which_the_query_fails_is_taken_back_once(tmp_path: Path
     assert "failed at its new setting: Permission denied" in str(failed["why"])
     # At the setting before it dies, too: then it was not the change.
     query.is_active = False
-    with pytest.raises(HeadwayError, match="the query ended by itself: Permission denied"):
+    with pytest.raises(HeadwayError, match="has ended, not by this tuner: Permission denied"):
         machine.step()
     assert phase_of(machine) is Phase.LOST
 
@@ -374,7 +374,7 @@ def test_a_query_that_is_stopped_while_it_settles_is_left_stopped(tmp_path: Path
     machine = begun(query, tmp_path / "orders.tuner.json", 100, triggers_s=(0.5,))
     machine._propose(_a_proposal(machine, trigger_s=0.5))
     query.is_active = False
-    with pytest.raises(HeadwayError, match="the query ended by itself: it was stopped"):
+    with pytest.raises(HeadwayError, match="has ended, not by this tuner: it was stopped"):
         machine.step()
     assert not query.is_active
 
@@ -384,7 +384,7 @@ def test_a_query_that_ends_by_itself_is_lost(tmp_path: Path) -> None:
     query = SimulatedQuery()
     machine = begun(query, path, 5)
     query.is_active = False
-    with pytest.raises(HeadwayError, match="the query ended by itself"):
+    with pytest.raises(HeadwayError, match="the query has ended"):
         machine.step()
     state = load_tuner(path)
     assert state is not None and state.phase is Phase.LOST

@@ -138,7 +138,7 @@ def test_stops_between_batches_cut_none_and_restarts_lose_no_row(
     rows = rows_in(tmp_path / "out")
     assert sorted(rows) == list(range(len(rows)))
     assert len(rows) >= 4 * 500
-    assert actuators.ended_with() == "it was stopped"
+    assert str(actuators.ended_with()).startswith("it was stopped, or ")
 
 
 @pytest.mark.usefixtures("stopping")

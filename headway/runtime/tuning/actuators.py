@@ -210,7 +210,8 @@ class Actuators:
         if self.query is None or self.query.isActive:
             return None
         error = self.query.exception()
-        return "it was stopped" if error is None else first_line(error)
+        stopped = "it was stopped, or its trigger has no further batch"
+        return stopped if error is None else first_line(error)
 
     @property
     def has_failed(self) -> bool:
