@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeAlias
 from headway.api.schedule import ScheduleGate
 from headway.api.shed import SheddingBatches
 from headway.api.watch import Watcher
-from headway.domain.argument_values import Duration
+from headway.domain.argument_values import Count, Duration
 from headway.errors import HeadwayError, InputError, first_line
 from headway.formats.event_lines import EventFile
 from headway.formats.open_metrics import Metric, open_metrics_text, prometheus_text, spark_lines
@@ -89,8 +89,7 @@ def publish_metrics(
     interval_s = Duration().read(interval, "interval")
     if interval_s * _MOST_UPDATES_PER_S < 1.0:
         raise InputError(f"interval is {interval!r}; expected a second or more")
-    if port is not None and (not isinstance(port, int) or isinstance(port, bool) or port < 0):
-        raise InputError(f"port is {port!r}; expected a number, e.g. 9464, or 0 for any")
+    port = None if port is None else Count(minimum=0, maximum=65_535).read(port, "port")
     return PublishedMetrics(
         publishers, spark, port=port, host=host, file=file, events=events, interval_s=interval_s
     )

@@ -132,6 +132,7 @@ def tune(
         raise InputError(f"target is {target!r}; expected one quantile, e.g. 'p99 <= 3s'")
     if not callable(build):
         raise InputError(f"build is {build!r}; expected a function build(spark, setting)")
+    allow = [allow] if isinstance(allow, str) else allow
     unknown = [name for name in allow if name not in _ALLOWED]
     if unknown:
         raise InputError(f"allow has {unknown[0]!r}; expected 'repartition' or nothing")
@@ -249,7 +250,8 @@ def _triggers(
     triggers: Sequence[float | str] | None, baseline: Configuration, target: Target
 ) -> tuple[float, ...]:
     if triggers is not None:
-        return tuple(TRIGGER_ABOVE_ZERO.read(trigger, "triggers") for trigger in triggers)
+        intervals = [triggers] if isinstance(triggers, str | float | int) else triggers
+        return tuple(TRIGGER_ABOVE_ZERO.read(interval, "triggers") for interval in intervals)
     candidates_s = (ratio * baseline.trigger_s for ratio in TRIGGER_RATIOS.value)
     return tuple(
         trigger_s for trigger_s in candidates_s if SHORTEST_TRIGGER_S <= trigger_s < target.limit_s

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
+import math
 import time
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
@@ -15,7 +15,7 @@ from headway.api.tune import bounds_for, quiet_times, rule_and_state, tune
 from headway.domain.live import WatchedChange
 from headway.domain.tuner import Phase
 from headway.emitters.patch import patch_executors
-from headway.errors import HeadwayError, InputError
+from headway.errors import InputError
 from headway.formats.text_file import write_text
 from headway.formats.tuner_files import (
     RESTORE_WORD,
@@ -65,7 +65,6 @@ def tune_spec(
         )
     build = function_of(tuning.code, tuning.function)
     bounds = tuning.executors
-    end_s = float("inf") if run_s is None else time.monotonic() + run_s
     with embedded_session(app_name="headway tune", master=tuning.master) as spark:
         tuner = tune(
             spark,
@@ -83,13 +82,7 @@ def tune_spec(
             budget=tuning.budget,
             quiet=tuning.quiet,
         )
-        try:
-            while not tuner.await_termination(_TELL_EVERY_S) and time.monotonic() < end_s:
-                say(tuner, tuner.recommendation)
-        finally:
-            tuner.stop()
-            with contextlib.suppress(HeadwayError):
-                tuner.end_query()
+        _until_it_ends(tuner, say, run_s)
 
 
 def supervise_spec(
@@ -155,14 +148,18 @@ def supervise_spec(
         raise
     # A supervisor that is terminated leaves no application behind.
     with signals_end_the_block():
-        tuner = Tuner(machine, state_path, lock).begin()
-        end_s = float("inf") if run_s is None else time.monotonic() + run_s
-        try:
-            while not tuner.await_termination(_TELL_EVERY_S) and time.monotonic() < end_s:
-                say(tuner, tuner.recommendation)
-        finally:
-            tuner.stop()
-            tuner.end_query()
+        _until_it_ends(Tuner(machine, state_path, lock).begin(), say, run_s)
+
+
+def _until_it_ends(tuner: Tuner, say: Say, run_s: float | None) -> None:
+    """Tell each second what a tuner does, until it ends or its time is over; then stop both."""
+    end_s = math.inf if run_s is None else time.monotonic() + run_s
+    try:
+        while not tuner.await_termination(_TELL_EVERY_S) and time.monotonic() < end_s:
+            say(tuner, tuner.recommendation)
+    finally:
+        tuner.stop()
+        tuner.end_query()
 
 
 def switch_spec(path: str | Path, *, off: bool, restore: bool = False) -> str:

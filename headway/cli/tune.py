@@ -18,6 +18,7 @@ from headway.formats.own_files import read_whole_text
 from headway.redaction import one_line
 from headway.report.watched import change_text
 from headway.report.wording import brief_setting_text
+from headway.runtime.tuning.clean_stop import NoGapError
 from headway.tuner.tuner import Tuner
 
 
@@ -106,7 +107,10 @@ def command(
         if supervise:
             supervise_spec(spec, application, act=act, say=_teller(), run_s=run_s)
         else:
-            tune_spec(spec, act=act, allow=allow, say=_teller(), run_s=run_s)
+            try:
+                tune_spec(spec, act=act, allow=allow, say=_teller(), run_s=run_s)
+            except NoGapError as error:
+                remark(f"warning: {error}")
             if not act:
                 suggest(f"headway tune {spec} --act")
     return ExitCode.OK

@@ -106,10 +106,16 @@ def load_tuner(path: Path) -> tuner.TunerState | None:
 class TunerLock:
     """One tuner per state file: a lock beside it, with a heartbeat.
 
-    Raises TunerLockedError if another tuner holds it.
+    Raises TunerLockedError if another tuner holds it, InputError if the state has the name of a
+    file beside it.
     """
 
     def __init__(self, state: Path) -> None:
+        if state in (audit_file(state), switch_file(state), lock_file(state)):
+            raise InputError(
+                f"{state}: is the name of a file that is kept beside the state; expected another "
+                "one for the state, e.g. orders.tuner.json"
+            )
         self._path = lock_file(state)
         self._mine = f"{socket.gethostname()} {os.getpid()} {time.time_ns()}"
         self._take()

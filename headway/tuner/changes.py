@@ -69,14 +69,19 @@ class TunerChanges:
         return self.is_ending or is_off
 
     def end_query(self) -> None:
-        """Stop the query, between two batches if there is a gap."""
+        """Stop the query, between two batches if there is a gap; else a NoGapError says so."""
         if not self.actuators.is_active:
             return
         try:
             self.actuators.stop(self.running.trigger_s)
-        except ActuatorError:
+        except ActuatorError as error:
             self.actuators.stop_at_once()
-            raise
+            if not isinstance(error, NoGapError):
+                raise
+            raise NoGapError(
+                "the query had no gap between batches and was stopped within one, which runs again "
+                "at its next start"
+            ) from None
 
     def _see(self, num_pending: int = 0) -> int:
         """Pass the ended batches to the rule; returns their number."""

@@ -8,10 +8,12 @@ from typing import Any, cast
 
 import pytest
 
+from headway.cli.main import run
 from headway.cli.tune import _teller
 from headway.domain import Configuration
 from headway.domain.live import WatchedChange
 from headway.domain.tuner import Phase
+from headway.runtime.tuning.clean_stop import NoGapError
 from headway.tuner.tuner import Tuner
 
 NOW = Configuration(executors=1, cores_per_executor=2, shuffle_partitions=8, trigger_s=2.0)
@@ -34,3 +36,14 @@ def test_a_recommendation_is_said_once_while_its_latencies_change_a_little(
     assert "-> 500 ms" in capsys.readouterr().out
     say(tuner, None)
     assert "recommended" not in capsys.readouterr().out
+
+
+def test_a_query_that_was_stopped_within_a_batch_is_a_warning(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def ends(*_: object, **__: object) -> None:
+        raise NoGapError("stopped within a batch")
+
+    monkeypatch.setattr("headway.cli.tune.tune_spec", ends)
+    assert run(["tune", "examples/tuning/counts.yaml"]) == 0
+    assert "warning: stopped within a batch" in capsys.readouterr().err

@@ -300,8 +300,8 @@ def test_a_recorder_that_ended_is_an_alarm() -> None:
     ("arguments", "why"),
     [
         ({"interval": "100ms"}, "a second or more"),
-        ({"port": -1}, "expected a number, e.g. 9464"),
-        ({"port": "9464"}, "expected a number, e.g. 9464"),
+        ({"port": -1}, "expected a whole number from 0 to 65,535"),
+        ({"port": "9464"}, "expected a whole number from 0 to 65,535"),
     ],
 )
 def test_arguments_out_of_range_are_refused(arguments: dict[str, Any], why: str) -> None:

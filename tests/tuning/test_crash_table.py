@@ -159,6 +159,13 @@ def test_one_tuner_per_state_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     TunerLock(path).release()
 
 
+@pytest.mark.parametrize("name", ["orders.jsonl", "orders.lock", "orders.off"])
+def test_a_state_does_not_have_the_name_of_a_file_beside_it(tmp_path: Path, name: str) -> None:
+    with pytest.raises(InputError, match="expected another one for the state"):
+        TunerLock(tmp_path / name)
+    assert not list(tmp_path.iterdir())
+
+
 def test_without_a_state_that_can_be_written_nothing_is_changed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

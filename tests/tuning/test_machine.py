@@ -19,6 +19,7 @@ from headway.formats.tuner_files import (
     save_tuner,
     switch_file,
 )
+from headway.runtime.tuning.clean_stop import NoGapError
 from headway.tuner.machine import TunerMachine
 from tests.factories import a_configuration
 from tests.tuning.simulated import SimulatedQuery, a_machine, begun, phase_of, run_for
@@ -247,6 +248,17 @@ def test_a_gap_that_was_missed_is_waited_for_again(tmp_path: Path) -> None:
     query.at, query.has_gap = (lambda _point: None), True
     machine._propose(_a_proposal(machine, trigger_s=0.5))
     assert machine.running.trigger_s == 0.5
+
+
+def test_a_query_that_has_no_gap_at_the_end_is_said_to_be_stopped_within_a_batch(
+    tmp_path: Path,
+) -> None:
+    query = SimulatedQuery(sink="ForeachBatchSink")
+    machine = begun(query, tmp_path / "orders.tuner.json", 100)
+    query.has_gap = False
+    with pytest.raises(NoGapError, match="was stopped within one, which runs again"):
+        machine.end_query()
+    assert not query.is_active
 
 
 @pytest.mark.parametrize("by", ["switch", "end"])

@@ -277,12 +277,9 @@ class _Slices:
                 return last
             return slowest(last)
 
-        return {
-            "LP": last_one,
-            "QST": throttled,
-            "ET": longest,
-            "CT keep": kept,
-        }.get(self.scheduler, slowest)
+        return {"LP": last_one, "QST": throttled, "ET": longest, "CT keep": kept}.get(
+            self.scheduler, slowest
+        )
 
     def outcome(self, length_s: float) -> SchedulerRun:
         """Throughput and latency, from the curves of starts and exits."""

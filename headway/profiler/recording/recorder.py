@@ -18,8 +18,10 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
+from headway.domain.argument_values import Count, Positive
 from headway.errors import HeadwayError, InputError
 from headway.formats.event_lines import tell_event
+from headway.limits import MOST_LONG
 from headway.profiler import schema
 from headway.profiler.recording.driver_store import DriverStore, executor_added
 from headway.profiler.recording.listener import DeferredEvent, recording_listener
@@ -43,6 +45,8 @@ _LOG = logging.getLogger("headway.recorder")
 MOST_QUEUED = 1000
 _EXECUTORS_EVERY_S = 10.0
 _STOP_WITHIN_S = 10.0
+_COUNT = Count(maximum=MOST_LONG)
+_COST_RATIO = Positive(words="a share above 0, at most 1", maximum=1.0)
 
 
 def record(
@@ -83,16 +87,12 @@ def record(
         that reading the tasks of each would take more, those of some are skipped and counted in
         ``num_passed_over``. With 1.0, all are recorded.
     """
-    _require_counts(
-        executors=executors,
-        cores_per_executor=cores_per_executor,
-        max_bytes=max_bytes,
-        max_files=max_files,
+    max_bytes, max_files = _COUNT.read(max_bytes, "max_bytes"), _COUNT.read(max_files, "max_files")
+    max_cost_ratio = _COST_RATIO.read(max_cost_ratio, "max_cost_ratio")
+    of_cluster = {"executors": executors, "cores_per_executor": cores_per_executor}
+    executors, cores_per_executor = (
+        None if count is None else _COUNT.read(count, name) for name, count in of_cluster.items()
     )
-    if not 0.0 < max_cost_ratio <= 1.0:
-        raise InputError(
-            f"max_cost_ratio is {max_cost_ratio!r}; expected a share above 0, at most 1"
-        )
     if (executors is None) != (cores_per_executor is None):
         raise InputError("executors and cores_per_executor go together; give both or neither")
     properties = {key: spark.conf.get(key, None) for key in RECORDED_PROPERTIES}
@@ -268,12 +268,6 @@ class Recorder:
             self._file.append(events)
             self._num_lost_reported, self._num_passed_over_reported = num_lost, num_passed_over
             self.num_events += len(events)
-
-
-def _require_counts(**counts: int | None) -> None:
-    for name, count in counts.items():
-        if count is not None and (not isinstance(count, int) or count is True or count < 1):
-            raise InputError(f"{name} is {count!r}; expected a whole number, at least 1")
 
 
 def _require_listeners_on_this_side() -> None:

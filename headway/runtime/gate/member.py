@@ -202,12 +202,7 @@ class Member:
         )
 
     def _state(
-        self,
-        rows: float,
-        *,
-        ready_s: float,
-        read_until_s: float,
-        emitted_to_s: float | None,
+        self, rows: float, *, ready_s: float, read_until_s: float, emitted_to_s: float | None
     ) -> QueryState:
         duration_s = self.durations.quantile_s(rows, _OF_SLACK)
         next_s = self.durations.quantile_s(self.rate_per_s * duration_s, _OF_SLACK)

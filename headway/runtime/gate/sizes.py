@@ -8,8 +8,9 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 
 from headway.domain import Policy
-from headway.errors import InputError
+from headway.domain.argument_values import Count
 from headway.formats.event_lines import tell_event
+from headway.limits import MOST_INT
 from headway.models.simulation.gate import QueryWork
 from headway.runtime.gate.member import Member
 from headway.runtime.gate.works import TaskTime, best_offsets_s, usual_at_once
@@ -38,9 +39,7 @@ class Sizes:
         choose: Chooser | None,
         lock: AbstractContextManager[object],
     ) -> None:
-        is_count = isinstance(at_once, int) and not isinstance(at_once, bool) and at_once >= 1
-        if at_once is not None and not is_count:
-            raise InputError(f"at_once is {at_once!r}; expected a whole number, 1 or more")
+        at_once = None if at_once is None else Count(maximum=MOST_INT).read(at_once, "at_once")
         self._asked, self.choose = requested_policy, choose
         self.policy: Policy = Policy.FCFS if requested_policy is Policy.AUTO else requested_policy
         self.at_once, self._at_once_is_given = at_once or 2, at_once is not None

@@ -100,10 +100,7 @@ class BucketBatch:
 
 
 def run_bucket(
-    ordered: OrderedStep,
-    arrived: Sequence[Any],
-    before: BucketState,
-    now_us: int | None = None,
+    ordered: OrderedStep, arrived: Sequence[Any], before: BucketState, now_us: int | None = None
 ) -> BucketBatch:
     """Run the step over the rows that are due, each key in order; a repeat gives the same result.
 

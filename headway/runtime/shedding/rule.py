@@ -64,9 +64,7 @@ def mark_shed(
     age_s = F.current_timestamp().cast("double") - F.col(quoted(arrived)).cast("double")
     marked = rows.withColumn(SHED_COLUMN, F.coalesce(age_s > limit, F.lit(False)))
     return marked.observe(
-        counted_as,
-        F.count(F.lit(1)).alias("rows"),
-        F.count_if(F.col(SHED_COLUMN)).alias("shed"),
+        counted_as, F.count(F.lit(1)).alias("rows"), F.count_if(F.col(SHED_COLUMN)).alias("shed")
     )
 
 

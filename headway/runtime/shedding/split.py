@@ -120,12 +120,7 @@ def _is_shed(kept_from: KeptFrom, arrived: str, cost: str) -> Column:
 
 
 def _counted(
-    batch: DataFrame,
-    arrived: str,
-    cost: str,
-    classes: list[str],
-    limit_us: int,
-    step_us: int,
+    batch: DataFrame, arrived: str, cost: str, classes: list[str], limit_us: int, step_us: int
 ) -> dict[tuple[int | None, int | None], int]:
     """Rows by bucket of deadlines and place of their class; None for an unknown one."""
     deadline_us = F.unix_micros(quoted(arrived)) + F.lit(limit_us)

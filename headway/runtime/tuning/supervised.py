@@ -64,9 +64,7 @@ class SupervisedQuery:
         variables[setting_file.NUMBER_VARIABLE] = str(self.number)
         try:
             self.process = subprocess.Popen(
-                [*self.command],
-                env=os.environ | variables,
-                start_new_session=True,
+                [*self.command], env=os.environ | variables, start_new_session=True
             )
         except OSError as error:
             raise HeadwayError(

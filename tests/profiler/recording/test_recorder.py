@@ -546,6 +546,7 @@ def test_another_application_gets_a_file_of_its_own(spark: SparkSession, tmp_pat
         ({"executors": 2}, "go together"),
         ({"max_cost_ratio": 0.0}, "max_cost_ratio is 0.0"),
         ({"max_cost_ratio": 1.5}, "max_cost_ratio is 1.5"),
+        ({"max_cost_ratio": "1%"}, "max_cost_ratio is '1%'; expected a share above 0, at most 1"),
     ],
 )
 def test_settings_that_make_no_sense(
