@@ -9,13 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from headway.api.arguments import job_from, promises_from
+from headway.assumptions import tuning
 from headway.assumptions.live import BIN_S
-from headway.assumptions.tuning import (
-    IDLE_REPORTS_S,
-    LEARNING_BATCHES,
-    SILENT_RATIO,
-    WATCHED_SIZES_RATIO,
-)
 from headway.domain import Arrivals, Configuration, JobProfile, Prediction, Target
 from headway.domain.argument_values import EXECUTOR_RANGE, TRIGGER
 from headway.domain.live import Bounds, Look, Reason, Standing
@@ -112,7 +107,7 @@ class Watcher:
         running = live.configuration()
         if live.last is not None:
             if self._rule is None or self._rule_query_id != live.last.query_id:
-                most = WATCHED_SIZES_RATIO.value * running.executors
+                most = tuning.WATCHED_SIZES_RATIO.value * running.executors
                 bounds = self._bounds or Bounds(min_executors=1, max_executors=most)
                 self._rule = LiveRule(live=live, bounds=bounds)
                 self._rule_query_id = live.last.query_id
@@ -191,12 +186,12 @@ class Watcher:
 def _standing(look: Look) -> Standing:
     if look.ended == "failed":
         return "failed"
-    if look.num_batches < LEARNING_BATCHES.value:
+    if look.num_batches < tuning.LEARNING_BATCHES.value:
         return "learning"
     if not look.is_feasible:
         return "out_of_bounds"
     longest_s = max(look.target.limit_s, look.configuration.trigger_s)
-    if look.silent_s > SILENT_RATIO.value * longest_s + IDLE_REPORTS_S.value:
+    if look.silent_s > tuning.SILENT_RATIO.value * longest_s + tuning.IDLE_REPORTS_S.value:
         return "silent"
     if look.drift is not None and look.drift.is_alarm:
         return "drifted"

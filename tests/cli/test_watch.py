@@ -201,7 +201,7 @@ def test_a_query_without_rows_is_not_silent(
     if idle_ago_s is not None:
         at = datetime.fromtimestamp(now_s - idle_ago_s, UTC).strftime("%Y-%m-%dT%H:%M:%S.000Z")
         idle = {"Event": schema.QUERY_IDLE, "id": QUERY_ID, "runId": RUN_ID, "timestamp": at}
-        text += json.dumps(idle) + "\n"
+        text += json.dumps(idle, separators=(",", ":")) + "\n"
     look = watch(a_file(tmp_path, text), profile=profile, target=TARGET).look()
     assert look.standing == standing
     assert look.silent_s == pytest.approx(idle_ago_s or 180.0, abs=1.0)

@@ -34,8 +34,7 @@ _AFTER_COMMIT = "commitOffsets"
 _WHOLE = "triggerExecution"
 _MOST_JUDGED = 50
 _DECODE = msgspec.json.Decoder(Progress).decode
-_IDLE = schema.QUERY_IDLE.encode()
-_NAME_WITHIN_BYTES = 200
+_IDLE = f'{{"Event":"{schema.QUERY_IDLE}"'.encode()
 _PARTITIONS_KEY = "spark.sql.shuffle.partitions"
 _ONE_QUERY = (
     "a supervised application has one query, and starts it from the same checkpointLocation each "
@@ -103,7 +102,7 @@ class LogFeed:
             self._log = GrowingLog(path)
         batches: list[LiveBatch] = []
         for line in self._log.new_lines():
-            if _IDLE in line[:_NAME_WITHIN_BYTES]:
+            if line.startswith(_IDLE):
                 self._note_idle(line)
                 continue
             name, event, _ = read_line(line) or (None, None, False)
@@ -245,10 +244,9 @@ class QueryFeed:
 
     @property
     def ended(self) -> Ended | None:
-        query = self._query
-        if query is None or query.isActive:
+        if self._query is None or self._query.isActive:
             return None
-        return "stopped" if query.exception() is None else "failed"
+        return "stopped" if self._query.exception() is None else "failed"
 
     @property
     def idle_s(self) -> float:
