@@ -12,7 +12,7 @@ from headway.api.schedule import ScheduleGate
 from headway.api.shed import SheddingBatches
 from headway.api.watch import Watcher
 from headway.domain.argument_values import Count, Duration
-from headway.errors import HeadwayError, InputError, first_line
+from headway.errors import InputError, first_line
 from headway.formats.event_lines import EventFile
 from headway.formats.open_metrics import Metric, open_metrics_text, prometheus_text, spark_lines
 from headway.formats.text_file import write_text
@@ -158,7 +158,7 @@ class PublishedMetrics:
         """All metrics as they are now, each name once."""
         merged: dict[str, Metric] = {}
         with self._collecting:
-            published = list(chain.from_iterable(map(_metrics_of, self._publishers)))
+            published = list(chain.from_iterable(map(self._metrics_of, self._publishers)))
             counts = [] if self._shed_rows is None else self._shed_rows.counts()
             counts += [p.count for p in self._publishers if isinstance(p, SheddingBatches)]
         for metric in (*published, *shedding_metrics(counts)):
@@ -195,6 +195,21 @@ class PublishedMetrics:
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    def _metrics_of(self, publisher: Publisher) -> Iterator[Metric]:
+        """Those of a log or a JVM that is gone are left out; those of others are published."""
+        try:
+            match publisher:
+                case ScheduleGate():
+                    yield from gate_metrics(publisher.report())
+                case Tuner():
+                    yield from tuner_metrics(publisher)
+                case Recorder():
+                    yield from recorder_metrics(publisher)
+                case Watcher():
+                    yield from look_metrics(publisher.look())
+        except Exception as error:  # whatever it is, the queries go on
+            self.last_error = f"{type(error).__name__}: {first_line(error)}"
+
     def _run(self) -> None:
         while not self._closing.wait(self._interval_s):
             try:
@@ -208,22 +223,6 @@ class PublishedMetrics:
             self._source.put(spark_lines(metrics))
         if self._file is not None:
             write_text(self._file, prometheus_text(metrics), label="the metrics")
-
-
-def _metrics_of(publisher: Publisher) -> Iterator[Metric]:
-    try:
-        match publisher:
-            case ScheduleGate():
-                yield from gate_metrics(publisher.report())
-            case Tuner():
-                yield from tuner_metrics(publisher)
-            case Recorder():
-                yield from recorder_metrics(publisher)
-            case Watcher():
-                yield from look_metrics(publisher.look())
-    except HeadwayError:
-        # A watched log that is gone has no metrics; those of others are published.
-        return
 
 
 def _merge(merged: dict[str, Metric], metric: Metric) -> None:

@@ -126,11 +126,12 @@ class TunerLock:
         Raises TunerLockedError if another tuner has taken over, because this one was silent for too
         long.
         """
-        if self._holder() != self._mine:
-            raise TunerLockedError(
-                f"{self._path}: another tuner took over, since this one was silent for more than "
-                f"{format_duration(LOST_AFTER_S.value)}; this one changes nothing more"
-            )
+        holder = self._holder()
+        if holder != self._mine:
+            silence = format_duration(LOST_AFTER_S.value)
+            why = f"another tuner took over, since this one was silent for more than {silence}"
+            why = "it is gone, or cannot be read" if holder is None else why
+            raise TunerLockedError(f"{self._path}: {why}; this tuner changes nothing more")
         with contextlib.suppress(OSError):
             os.utime(self._path)
 

@@ -190,7 +190,8 @@ class TunerChanges:
     def _failed(self, change: TunerChange, error: HeadwayError) -> None:
         """Handle a change that failed: the query runs on as it was, or is restored."""
         self.audit("failed", change=change, why=str(error))
-        if self.state.phase is Phase.RESTORING:
+        is_asked = change.reason is Reason.HOLD and isinstance(error, NoGapError)
+        if self.state.phase is Phase.RESTORING and not is_asked:
             self._freeze(f"a change could not be taken back: {error}")
         if isinstance(error, ActuatorError) and self.actuators.is_active:
             # A gap that was missed comes again: only what was refused is not asked again.

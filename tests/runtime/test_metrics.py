@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import headway
+from headway.api.watch import Watcher
 from headway.domain.recorded import ShedCount
 from headway.domain.tuner import Phase
 from headway.errors import HeadwayError, InputError
@@ -21,6 +22,7 @@ from headway.formats.event_lines import EVENTS, EventFile, tell_event
 from headway.formats.open_metrics import CONTENT_TYPE, Metric, open_metrics_text, spark_lines
 from headway.formats.tuner_files import append_audit
 from headway.profiler import schema
+from headway.profiler.recording.recorder import Recorder
 from headway.profiler.recording.shed_rows import ShedRows
 from headway.report.live_metrics import (
     ABOUT,
@@ -282,6 +284,19 @@ def test_a_tuner_says_its_phase_and_what_it_would_have() -> None:
     tuner.recommendation = None
     samples = samples_of(open_metrics_text(tuner_metrics(tuner)))
     assert samples['headway_tuner_executors_recommended{query="orders"}'] == 3.0
+
+
+def test_what_cannot_be_read_hides_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    def is_gone(_watcher: Watcher) -> None:
+        raise ConnectionRefusedError("the JVM is gone")
+
+    monkeypatch.setattr(Watcher, "look", is_gone)
+    watcher, recorder = object.__new__(Watcher), object.__new__(Recorder)
+    recorder.__dict__.update(num_events=9, num_lost=2, num_passed_over=1, ended_because=None)
+    monkeypatch.setattr(Recorder, "path", Path("o.jsonl"))
+    with headway.publish_metrics(watcher, recorder) as metrics:
+        assert 'headway_recorder_events_total{file="o.jsonl"} 9' in metrics.text()
+        assert metrics.last_error == "ConnectionRefusedError: the JVM is gone"
 
 
 class FullRecorder:

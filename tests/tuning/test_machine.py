@@ -149,6 +149,27 @@ def test_a_switch_that_says_restore_goes_back_first(tmp_path: Path) -> None:
     assert not machine.state.blocked
 
 
+def test_a_return_that_was_asked_for_waits_for_a_gap(tmp_path: Path) -> None:
+    path = tmp_path / "orders.tuner.json"
+    query = SimulatedQuery(sink="ForeachBatchSink")
+    machine = begun(query, path, 100, triggers_s=(0.5,))
+    machine.rule.table(machine.running)
+    machine._propose(_a_proposal(machine, trigger_s=0.5))
+    assert machine.running.trigger_s == 0.5
+    query.has_gap = False
+    switch_file(path).write_text("restore\n")
+    run_for(machine, query, 2)
+    assert phase_of(machine) is Phase.OFF and machine.running.trigger_s == 0.5
+    # A gap that ends before the stop comes again, too.
+    query.has_gap = True
+    query.at = lambda point: setattr(query, "has_gap", point != "before stop")
+    machine.step()
+    assert phase_of(machine) is Phase.OFF and machine.running.trigger_s == 0.5
+    query.at, query.has_gap = (lambda _point: None), True
+    machine.step()
+    assert phase_of(machine) is Phase.OFF and machine.running == machine.state.original
+
+
 def test_executors_that_do_not_come_are_given_back(tmp_path: Path) -> None:
     path = tmp_path / "orders.tuner.json"
     query = SimulatedQuery(executors=1, rate_per_s=step, comes_after_s=1e6)
