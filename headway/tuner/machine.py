@@ -46,7 +46,7 @@ class TunerMachine(TunerChanges):
         super().__post_init__()
         self._said: tuple[str, ...] = ()
         self._ticked_s = self._saved_s = self._asked_s = self.now()
-        self._cost_before = 1.0
+        self._cost_before, self._silent_s, self._idle_s = 1.0, 0.0, -math.inf
         self._asked_about: Configuration | None = None
         self._awaited: tuple[ChangeKind, Configuration, Expectation] | None = None
 
@@ -87,8 +87,7 @@ class TunerMachine(TunerChanges):
             self.change_to(original, Reason.HOLD, Phase.RESTORING, why="asked to")
 
     def _read(self) -> None:
-        num_pending = self._num_pending()
-        now_s = self.now()
+        num_pending, now_s, self._silent_s = self._num_pending(), self.now(), self._silence_s()
         if abs(now_s - self._saved_s) >= _SAVE_EVERY_S:
             # What is learned between two phases outlives a crash, too.
             self._saved_s = now_s
@@ -99,7 +98,7 @@ class TunerMachine(TunerChanges):
             now_s - self._ticked_s >= BIN_S.value or self._ends_bin(now_s)
         ):
             self._ticked_s = now_s
-            self.rule.tick(self.running, silent_s=self._silent_s(), num_pending=num_pending)
+            self.rule.tick(self.running, silent_s=self._silent_s, num_pending=num_pending)
 
     def _ends_bin(self, now_s: float) -> bool:
         """Whether a batch was planned after the open bin of arrivals and has not ended yet.
@@ -113,12 +112,14 @@ class TunerMachine(TunerChanges):
         planned = self._live.planned()
         return planned is not None and planned[0] >= bin_ends_s
 
-    def _silent_s(self) -> float:
+    def _silence_s(self) -> float:
         """How long the current batch has been running without a report; 0 between batches."""
         last = self._live.last
         if last is None or not self.actuators.is_in_batch:
+            self._idle_s = self.now()
             return 0.0
-        return max(self.now() - last.ended_s, 0.0)
+        # A query that had no rows for long has not run a batch for so long.
+        return max(self.now() - max(last.ended_s, self._idle_s), 0.0)
 
     def _learned(self) -> None:
         """The query has shown whether it runs as requested."""
@@ -137,7 +138,7 @@ class TunerMachine(TunerChanges):
 
     def _hold(self) -> None:
         longest_s = max(self._live.target.limit_s, self.running.trigger_s)
-        is_blind = self._silent_s() > SILENT_RATIO.value * longest_s
+        is_blind = self._silent_s > SILENT_RATIO.value * longest_s
         if is_blind is not (self.state.phase is Phase.BLIND):
             self._to(*((Phase.BLIND, "a batch is overdue") if is_blind else (Phase.HOLD, "heard")))
         if self.rule.proposal is not None:
@@ -296,7 +297,7 @@ class TunerMachine(TunerChanges):
         assert change is not None
         if self._num_pending() == 0:
             # How long they took is learned now, not when the next batch ends.
-            self.rule.tick(self.running, silent_s=self._silent_s())
+            self.rule.tick(self.running, silent_s=self._silent_s)
             self.audit("applied", change=change)
             self._live.settle(self.now())
             self._to(Phase.SETTLING, "executors are there")

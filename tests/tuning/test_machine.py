@@ -446,6 +446,19 @@ def test_a_silent_query_is_known_as_blind(tmp_path: Path) -> None:
     assert phase_of(machine) is Phase.HOLD
 
 
+def test_a_query_that_had_no_rows_for_long_is_not_blind_in_its_next_batch(tmp_path: Path) -> None:
+    path = tmp_path / "orders.tuner.json"
+    query = SimulatedQuery()
+    machine = begun(query, path, 60)
+    query.free_s = query.now_s + 300.0
+    run_for(machine, query, 290)
+    query.is_in_batch = True
+    run_for(machine, query, 4)
+    assert phase_of(machine) is Phase.HOLD
+    assert machine.rule.decision is not None
+    assert machine.rule.decision.reason is not Reason.SILENT
+
+
 def test_a_clock_that_is_set_back_hides_no_rate(tmp_path: Path) -> None:
     query = SimulatedQuery()
     machine = begun(query, tmp_path / "orders.tuner.json", 300)
