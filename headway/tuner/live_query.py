@@ -376,8 +376,6 @@ class LiveQuery:
             for batch in (*(observed.batch for observed in self.observed), *new_batches)
             if batch.run_id == last.run_id and batch.ended_s > last.ended_s - S_PER_HOUR
         ]
-        if len(recent) < 2:
-            return None
         starts_s = np.array([batch.started_s for batch in recent])
         durations_s = np.array([batch.duration_s for batch in recent])
         return read_trigger(starts_s, durations_s)[0]

@@ -179,8 +179,7 @@ class LiveRule:
     def _decide(self, signal: Signal, running: Configuration) -> None:
         if signal.at_s < self.memory.seen_s - _SET_BACK_S:
             # The clock was set back: rates of before lie in the future, and would hide new ones.
-            log_factor, costs = self.memory.log_factor, self.memory.costs
-            self.memory = Memory(log_factor=log_factor, costs=costs)
+            self.memory = Memory(log_factor=self.memory.log_factor, costs=self.memory.costs)
         decision = decide(self.memory, signal, self.table(running), self.bounds, running.trigger_s)
         self.memory = decision.memory
         if decision.estimate is not None:

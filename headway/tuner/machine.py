@@ -58,8 +58,11 @@ class TunerMachine(TunerChanges):
             return
         switch = switch_word(self.path)
         if switch is not None:
-            if switch == RESTORE_WORD and self.running != self.state.original:
-                self._restore_original()
+            original = self.state.original
+            if switch == RESTORE_WORD and self.running != original:
+                kind = kind_of(self.running, original, is_stateful=self._is_stateful())
+                if self._why_not_yet(kind) is None:
+                    self.change_to(original, Reason.HOLD, Phase.RESTORING, why="asked to")
             if self.state.phase is not Phase.OFF:
                 self._to(Phase.OFF, "switched off")
             self._read()
@@ -78,13 +81,6 @@ class TunerMachine(TunerChanges):
                 self._settle()
             case Phase.HOLD | Phase.BLIND:
                 self._hold()
-
-    def _restore_original(self) -> None:
-        """As it was asked to: in the next gap, since the query runs well enough until then."""
-        original = self.state.original
-        kind = kind_of(self.running, original, is_stateful=self._is_stateful())
-        if self._why_not_yet(kind) is None:
-            self.change_to(original, Reason.HOLD, Phase.RESTORING, why="asked to")
 
     def _read(self) -> None:
         num_pending, now_s, self._silent_s = self._num_pending(), self.now(), self._silence_s()

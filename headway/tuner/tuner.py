@@ -82,8 +82,7 @@ class Tuner(contextlib.AbstractContextManager["Tuner"]):
     def end_query(self) -> None:
         """Stop the query between two batches, after the tuner was stopped.
 
-        Raises ActuatorError if there is no gap between its batches; it is then stopped within a
-        batch.
+        Without a gap between them it is stopped within one, and a NoGapError says so.
         """
         self._machine.end_query()
 
