@@ -69,7 +69,7 @@ LOG_ENDED_S = seconds(
     name="Time without a new line after which a log counts as ended",
     value=600.0,
     source="judgement: an idle query reports every ten seconds",
-    influences="whether headway watch reports a query as silent",
+    influences="whether headway watch reports a query as silent, and when a clock was set back",
 )
 TRIGGER_RATIOS = Assumption(
     name="Trigger intervals to choose from in tuning, over the profiled one",

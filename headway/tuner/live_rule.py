@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 
 from headway.assumptions.live import BIN_S, LEAST_CARRIED_RATIO
 from headway.assumptions.planning import CONFIDENCE
+from headway.assumptions.tuning import LOG_ENDED_S
 from headway.domain import Configuration
 from headway.domain.live import Bounds, ChangeKind, Expectation, Proposal, Signal, WatchedChange
 from headway.errors import InputError
@@ -23,7 +24,6 @@ from headway.tuner.rule.rule import Decision, decide
 from headway.tuner.rule.table import CapacityTable, capacity_table
 
 _MOST_SIZES = 200
-_SET_BACK_S = 600.0  # batches are reported within less, also by a log that is written in blocks
 
 
 @dataclass(kw_only=True)
@@ -177,7 +177,7 @@ class LiveRule:
         )
 
     def _decide(self, signal: Signal, running: Configuration) -> None:
-        if signal.at_s < self.memory.seen_s - _SET_BACK_S:
+        if signal.at_s < self.memory.seen_s - LOG_ENDED_S.value:
             # The clock was set back: rates of before lie in the future, and would hide new ones.
             self.memory = Memory(log_factor=self.memory.log_factor, costs=self.memory.costs)
         decision = decide(self.memory, signal, self.table(running), self.bounds, running.trigger_s)

@@ -156,7 +156,7 @@ def test_one_tuner_per_state_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     with pytest.raises(TunerLockedError, match="another tuner took over"):
         second.beat()
     lock_file(path).unlink()
-    with pytest.raises(TunerLockedError, match="it is gone, or .*; this tuner changes nothing"):
+    with pytest.raises(TunerLockedError, match=r"it is gone, or .*; this tuner changes nothing"):
         second.beat()
     lock_file(path).write_text("elsewhere 1 1")
     monkeypatch.setattr(time, "time", lambda: path.parent.stat().st_mtime + 120.0)

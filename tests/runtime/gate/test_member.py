@@ -281,7 +281,8 @@ def test_a_wait_within_a_batch_is_no_part_of_what_the_batch_takes() -> None:
 def test_progress_says_what_it_says_and_may_leave_the_rest_out() -> None:
     member = a_member(Progress())
     written = (
-        '{"batchId": 3, "timestamp": "1970-01-01T00:01:50.500Z", "sources": [{"endOffset": 7}]}'
+        '{"batchId": 3, "timestamp": "1970-01-01T00:01:50.500Z", "sources": [{"endOffset": 7}],'
+        ' "durationMs": {"addBatch": 0}}'
     )
     assert member.became_idle(111.0, 112.0, written) is None
     assert member.last is not None
@@ -370,6 +371,23 @@ def test_a_query_that_ticks_on_its_own_comes_back_at_a_tick() -> None:
     assert expected is not None
     assert expected.at_its_tick
     assert math.isinf(expected.closes_at_s)
+
+
+def test_what_an_idle_query_reports_is_no_batch() -> None:
+    progress = Progress()
+    member = a_member(progress)
+    for number in range(5):
+        progress.batch(number, 100.0 + number)
+        idle(member, progress, 100.4 + number, 101.0 + number)
+    before = member.report(), member.rate_per_s, member.durations.mean_s(100.0)
+    assert progress.declared is not None
+    progress.batch(5, 120.0, rows=0)
+    progress.declared["durationMs"] = {"triggerExecution": 2, "latestOffset": 2}
+    member.grant(120.0, 1)
+    assert idle(member, progress, 120.1, 121.0) is None
+    assert (member.report().num_batches, member.rate_per_s) == (before[0].num_batches, before[1])
+    assert member.durations.mean_s(100.0) == before[2]
+    assert member.ready_s == 121.0
 
 
 def test_a_query_that_was_started_anew_takes_the_place_of_the_run_that_ended() -> None:
