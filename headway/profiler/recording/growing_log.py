@@ -33,7 +33,7 @@ class GrowingLog:
     def __init__(self, path: str | Path) -> None:
         self.path = path
         self._parts: dict[tuple[int, int], _Part] = {}
-        self._written_s = 0.0
+        self._written_s, self._is_missing = 0.0, False
         self._files()
 
     def new_lines(self) -> Iterator[bytes]:
@@ -41,7 +41,14 @@ class GrowingLog:
 
         EventLogError if the log is gone, or cannot be read while it grows.
         """
-        files = self._files()
+        try:
+            files, self._is_missing = self._files(), False
+        except EventLogError:
+            # While its writer begins a new file, there is none for a moment.
+            if self._is_missing or not self._parts:
+                raise
+            self._is_missing = True
+            return
         is_first = not self._parts
         present_parts: dict[tuple[int, int], _Part] = {}
         for index, file in enumerate(files):

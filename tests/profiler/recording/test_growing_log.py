@@ -230,3 +230,20 @@ def test_a_log_that_nobody_writes_any_more_may_have_ended(tmp_path: Path) -> Non
     feed = LogFeed(path)
     feed.new_batches()
     assert feed.ended == "unheard"
+
+
+def test_a_file_that_is_missing_while_a_new_one_is_begun_is_waited_for(tmp_path: Path) -> None:
+    path = tmp_path / "a.headway.jsonl"
+    path.write_text(lines(1))
+    log = GrowingLog(path)
+    assert read(log) == [1]
+    with path.open("a") as file:
+        file.write(lines(2))
+    path.rename(tmp_path / "a.headway.jsonl.1")
+    assert read(log) == []
+    path.write_text(lines(3))
+    assert read(log) == [2, 3]
+    path.unlink()
+    assert read(log) == []
+    with pytest.raises(EventLogError, match="no such file"):
+        read(log)
