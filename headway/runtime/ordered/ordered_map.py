@@ -8,7 +8,9 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from headway.errors import InputError, require_packages
+from headway.domain.argument_values import Count
+from headway.errors import require_packages
+from headway.limits import MOST_INT
 from headway.runtime.ordered.arrow_types import arrow_schema, spark_schema
 
 if TYPE_CHECKING:
@@ -63,12 +65,11 @@ def ordered_map(
         If a number is out of range, or a column of ``output`` cannot be created from Python values.
     """
     require_packages("spark", "ordered_map", "pandas", "pyarrow")
-    buffer_rows = _BUFFERED_PER_CALL * at_once if buffer is None else buffer
-    if at_once < 1 or buffer_rows < at_once or retries < 0:
-        raise InputError(
-            f"at_once={at_once}, buffer={buffer_rows}, retries={retries}; expected at least one "
-            "call at once, a buffer of at least as many rows, and 0 retries or more"
-        )
+    at_once = Count(maximum=MOST_INT).read(at_once, "at_once")
+    buffer_rows = _BUFFERED_PER_CALL * at_once
+    if buffer is not None:
+        buffer_rows = Count(minimum=at_once, maximum=MOST_INT).read(buffer, "buffer")
+    retries = Count(minimum=0, maximum=MOST_INT).read(retries, "retries")
     schema = spark_schema(df, output)
     output_schema = arrow_schema(schema)
 

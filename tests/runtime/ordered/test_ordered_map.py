@@ -108,8 +108,8 @@ def test_on_spark_rows_keep_their_order(spark: SparkSession) -> None:
     assert found[4].text == "1970-01-01T00:00:04+00:00 9007199254740997"
     assert found[6].text == "1970-01-01T00:00:06+00:00 None"
     assert found[7].text is None
-    for wrong in ({"at_once": 0}, {"buffer": 3, "at_once": 4}, {"retries": -1}):
-        with pytest.raises(InputError, match="expected at least one call at once"):
+    for wrong in ({"at_once": 0}, {"at_once": "16"}, {"buffer": 3, "at_once": 4}, {"retries": -1}):
+        with pytest.raises(InputError, match="expected a whole number from"):
             headway.ordered_map(rows, call, output="id long, text string", **wrong)
 
 
