@@ -10,5 +10,5 @@ status=$?
 # Not in a pipe, whose shell has no processes of its own. The second line is that of the processes.
 times > "$spent"
 awk -v name="$name" 'function s(text) { split(text, part, /[ms]/); return 60 * part[1] + part[2] }
-    NR == 2 { printf "%s: %.1f CPU minutes\n", name, (s($1) + s($2)) / 60 }' "$spent" >&2
+    NR == 2 { printf "%s: %.2f CPU minutes\n", name, (s($1) + s($2)) / 60 }' "$spent" >&2
 exit $status

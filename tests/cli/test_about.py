@@ -166,6 +166,7 @@ def test_long_commands_are_not_broken_and_name_the_chosen_query(
     assert run(["predict", str(log), "--query", "orders", "--executors", "4"]) == 0
 
 
+@pytest.mark.usefixtures("small_pages")
 @pytest.mark.parametrize("is_sorted", [False, True])
 def test_the_json_of_a_profile_is_a_profile_everywhere(
     is_sorted: bool, capsys: pytest.CaptureFixture[str]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -35,12 +36,16 @@ run.QUICK = run.Length(
 @pytest.fixture(scope="module")
 def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, str, int]]:
     folder = tmp_path_factory.mktemp("work") / "demo"
-    done = without(
-        required(*EXTRAS) - {"pyspark"},
-        *("demo", "--quick", "-o", str(folder)),
-        before=SHORTER,
-        timeout_s=600,
-    )
+    with pytest.MonkeyPatch.context() as patch:
+        # The usual garbage collector of Java works beside the tasks, for shorter pauses.
+        quick = os.environ["SPARK_SUBMIT_OPTS"]
+        patch.setenv("SPARK_SUBMIT_OPTS", f"{quick} -XX:+UseSerialGC -Xmn512m")
+        done = without(
+            required(*EXTRAS) - {"pyspark"},
+            *("demo", "--quick", "-o", str(folder)),
+            before=SHORTER,
+            timeout_s=600,
+        )
     assert done.returncode in (0, 1), done.stderr
     assert "Traceback" not in done.stderr
     yield folder, done.stdout, done.returncode

@@ -77,7 +77,7 @@ def test_a_longer_trigger_is_advised_only_where_it_saves_launches() -> None:
     )
     for stage, rate, target, saves in cases:
         job = replace(a_profile(), stages=(stage, *others))
-        plan = headway.plan(job, rate=rate, target=target, trigger=1.0, cores=8, max_nodes=40)
+        plan = headway.plan(job, rate=rate, target=target, trigger=1.0, cores=8, max_nodes=10)
         (text,) = [advice.text for advice in plan.advice if "driver launches" in advice.text]
         assert ("a trigger interval of" in text) is saves
 

@@ -164,6 +164,7 @@ def test_plans_are_compared_by_them() -> None:
     assert "minPartitions" not in changed
 
 
+@pytest.mark.usefixtures("small_pages")
 def test_the_profile_beside_a_plan_is_read_by_as_many_tasks() -> None:
     """The table of other settings predicts the job of the plan, not as it was profiled."""
     plan = planned(KAFKA, 8)

@@ -78,13 +78,19 @@ def fused(graph: OperatorGraph, score: Score) -> tuple[Component, ...]:
     """
     home = list(range(len(graph.attributes)))
     attributes = list(graph.attributes)
+    edges: Sequence[Edge] = graph.edges
     while True:
         best, best_edge = 0.0, None
-        for edge in graph.edges:
-            source, target = (home[operator] for operator in edge[:2])
-            common = attributes[source] & attributes[target]
-            if source != target and common and (worth := score(edge, common)) > best:
+        # What is fused stays fused, and components only lose attributes.
+        fusible_edges = []
+        for edge in edges:
+            source, target = home[edge[0]], home[edge[1]]
+            if source == target or not (common := attributes[source] & attributes[target]):
+                continue
+            fusible_edges.append(edge)
+            if (worth := score(edge, common)) > best:
                 best, best_edge = worth, edge
+        edges = fusible_edges
         if best_edge is None:
             return _components(home, attributes)
         home = _joined(home, attributes, best_edge)
