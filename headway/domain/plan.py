@@ -235,6 +235,7 @@ class Plan(_StreamAnswer):
     after_start: parts.AfterStart | None = None
 
 
+@made_when_asked("nearest", "needs")
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class InfeasiblePlan(_StreamAnswer):
     """No setting meets the targets: the nearest plan, and what would have to be relaxed.

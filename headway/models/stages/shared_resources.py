@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import TypeAlias
 
 import numpy as np
@@ -194,9 +195,8 @@ def _binomial(num_threads: NDArray[np.int64]) -> _Binomial:
 
 def _mean_rate(servers: Array, groups: list[_Binomial], busy: list[Array], num_more: int) -> Array:
     """Expected rate of a thread beside independent others and ``num_more`` that are always busy."""
-    probability: Array = np.ones(1)
-    for binomial, share in zip(groups, busy, strict=True):
-        probability = _sum_of_counts(probability, binomial(share))
+    counts = (binomial(share) for binomial, share in zip(groups, busy, strict=True))
+    probability = reduce(_sum_of_counts, counts)
     active = np.arange(probability.shape[-1]) + num_more
     mean: Array = np.sum(probability * np.minimum(1.0, servers[..., np.newaxis] / active), axis=-1)
     return mean

@@ -17,8 +17,10 @@ from headway.domain import (
     FindingCode,
     FrontierPoint,
     InfeasiblePlan,
+    NearestTarget,
     Optimality,
     Plan,
+    PromiseNeed,
     RuleOfThumb,
 )
 from headway.domain.later import later
@@ -153,23 +155,34 @@ def nearest_plan(
 
     offer, floor_s, question = buy.offer, buy.lowest_s, buy.offer.question
     max_nodes = question.space.max_nodes
-    frontier = tuple(
-        frontier_around(question, max_nodes, max_nodes + 1, examined_node_counts(question))
-    )
-    highest = tuple(
-        frontier[-1] if tried_offer is offer else _highest(tried_offer.question)
-        for tried_offer in offers
-    )
-    nearest = Nearest(offers=offers, highest=highest, answered=[(question, fewest)])
-    needs = tuple(need_of(nearest, promise) for promise in question.promises)
-    failing = [index for index, need in enumerate(needs) if not need.within]
-    best, setting = frontier[-1], beyond_limits
+
+    @cache
+    def frontier() -> tuple[FrontierPoint, ...]:
+        node_counts = examined_node_counts(question)
+        return tuple(frontier_around(question, max_nodes, max_nodes + 1, node_counts))
+
+    @cache
+    def nearest() -> Nearest:
+        highest = tuple(
+            frontier()[-1] if tried_offer is offer else _highest(tried_offer.question)
+            for tried_offer in offers
+        )
+        return Nearest(offers=offers, highest=highest, answered=[(question, fewest)])
+
+    @cache
+    def needs() -> tuple[PromiseNeed, ...]:
+        return tuple(need_of(nearest(), promise) for promise in question.promises)
+
+    def nearest_targets() -> tuple[NearestTarget, ...]:
+        failing = [index for index, need in enumerate(needs()) if not need.within]
+        return tuple(nearest().targets(failing))
+
+    setting = beyond_limits
     if setting is None:
         setting = nearest_setting(question, floor_s, buy.setting)
-    if math.isinf(floor_s) and best.configuration is not None:
-        nodes = best.configuration.executors // question.space.executors_per_node
-        partitions, trigger_s = best.configuration.shuffle_partitions, best.configuration.trigger_s
-        setting = candidates_at(question, [(nodes, partitions, trigger_s)])
+    if math.isinf(floor_s) and (best := frontier()[-1].configuration) is not None:
+        nodes = best.executors // question.space.executors_per_node
+        setting = candidates_at(question, [(nodes, best.shuffle_partitions, best.trigger_s)])
     explained, probability = _explained(setting), kept_probability(setting)
     fields = plan_fields(
         offer,
@@ -180,14 +193,14 @@ def nearest_plan(
     )
     return InfeasiblePlan(
         **fields,
-        frontier=frontier,
+        frontier=later(frontier),
         chosen=point_of_setting(setting, explained.configuration),
-        binding=tuple(why_infeasible(question, floor_s, setting, best)),
+        binding=later(lambda: tuple(why_infeasible(question, floor_s, setting, frontier()[-1]))),
         optimality=fewest.optimality,
         floor_s=floor_s,
         physical_floor_s=physical_floor_s(question),
-        nearest=tuple(nearest.targets(failing)),
-        needs=needs,
+        nearest=later(nearest_targets),
+        needs=later(needs),
         sensitivities=later(
             lambda: sensitivities(explained, (*resized(explained), *retuned(explained)))
         ),
