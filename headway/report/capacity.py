@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import compress
 
 import numpy as np
 
@@ -229,7 +230,7 @@ def _writes(answer: Capacity) -> Section:
 
 def _purchases(answer: Capacity, plan: FleetPlan) -> Section:
     bill = plan.bill
-    rows = tuple(
+    rows = [
         (
             answer.fleet.offers[index].name,
             _span(bill.nodes[index]),
@@ -238,9 +239,13 @@ def _purchases(answer: Capacity, plan: FleetPlan) -> Section:
             _by_month(answer, float(bill.cost_by_offer[index])),
         )
         for index in _bought(answer, plan)
-    )
+    ]
     head = ("node type", "nodes", "spot", "committed", "cost/month")
-    return Section(title="nodes to buy", head=head, rows=rows, right=(1, 2, 3, 4))
+    # What is bought of no node type has no column.
+    used = [any(row[index] for row in rows) for index in range(len(head))]
+    shown_head, *shown_rows = (tuple(compress(row, used)) for row in (head, *rows))
+    right = tuple(range(1, len(shown_head)))
+    return Section(title="nodes to buy", head=shown_head, rows=tuple(shown_rows), right=right)
 
 
 def _hours(answer: Capacity, plan: FleetPlan) -> Iterator[Section]:

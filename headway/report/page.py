@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import re
 from collections.abc import Sequence
 from datetime import datetime
 from functools import cache, partial
@@ -80,6 +81,10 @@ def shortened(text: str, most: int = _MOST_NAME) -> str:
     return line if len(line) <= most else f"{line[: most - 1]}…"
 
 
+#: A target, and a number with what it counts, stay on one line where the headline has to wrap.
+_UNBROKEN = re.compile(r" (?=<=)|(?<=<=) |(?<=\d) (?=[A-Za-z])")
+
+
 def sheet_page(
     sheet: Sheet,
     *,
@@ -112,8 +117,7 @@ def sheet_page(
         sheet=sheet,
         about=" · ".join(filter(None, (_one_line(sheet.about), job, made))),
         title=title,
-        # A target stays on one line where the headline has to wrap.
-        headline=_capitalised(headline).replace(" <= ", "\u00a0<=\u00a0"),
+        headline=_UNBROKEN.sub("\u00a0", _capitalised(headline)),
         origin=_origin_rows(made, files, profile, spark_version),
         used_terms=used_terms,
         definitions=DEFINITIONS,

@@ -118,9 +118,13 @@ def headline(verdict: Verdict) -> str:
             "every policy. Add cores, or shed rows (headway.shed)."
         )
     shorter = " with a shorter trigger" if ungated.free_running else ""
+    percent = round(100 * verdict.gain_ratio)
+    best_policy = (
+        f"the best policy lowers it by {percent}%" if percent > 0 else "no policy lowers it"
+    )
     return (
         f"Not worth it: Spark by itself has a mean latency of {format_duration(ungated.mean_s)}"
-        f"{shorter}; the best policy changes it by {round(-100 * verdict.gain_ratio) + 0:+d}%."
+        f"{shorter}; {best_policy}."
     )
 
 

@@ -273,6 +273,9 @@ def test_the_cost_of_the_nodes_is_that_of_a_month(
     _, _, bought = capsys.readouterr().out.partition("nodes to buy")
     for purchase in data["purchases"]:
         assert f"{purchase['cost_per_day'] * 30:,.2f} EUR" in bought
+    head = bought.splitlines()[1].split()
+    assert ("spot" in head) == any(max(purchase["spot"]) for purchase in data["purchases"])
+    assert ("committed" in head) == any(purchase["committed"] for purchase in data["purchases"])
 
 
 def test_pools_without_reserved_cores_are_noted(

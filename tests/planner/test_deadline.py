@@ -332,7 +332,15 @@ def competing_stages() -> ApplicationProfile:
     return replace(job, stages=stages)
 
 
-@pytest.mark.parametrize("profile", [a_long_job(), competing_stages()], ids=["long", "competing"])
+#: The model predicts 0.1% more with more nodes.
+BUSY_DRIVER = replace(competing_stages(), duration_s=1228.0, driver_only_s=1020.0)
+
+
+@pytest.mark.parametrize(
+    "profile",
+    [a_long_job(), competing_stages(), BUSY_DRIVER],
+    ids=["long", "competing", "driver"],
+)
 def test_a_table_that_gets_worse_with_more_nodes_says_why(profile: ApplicationProfile) -> None:
     deadline = Deadline.parse("deadline <= 10m")
     space = SearchSpace(max_nodes=60, executors_per_node=1, cores_per_executor=4)
@@ -349,8 +357,9 @@ def test_a_table_that_gets_worse_with_more_nodes_says_why(profile: ApplicationPr
         assert numbers["lowest_mean_s"] == min(means_s[best + 1 :])
     else:
         assert all(later <= earlier for earlier, later in pairwise(planned_s[best:]))
+    # A rise of "0%" is none.
     rising = any(
-        later > 1.001 * min(means_s[:place]) for place, later in enumerate(means_s) if place
+        round(later / min(means_s[:place]), 2) > 1.0 for place, later in enumerate(means_s) if place
     )
     assert rising == (FindingCode.MODEL_RISES in codes)
     text = sheet_text(sheet_of(found))

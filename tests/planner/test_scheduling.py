@@ -20,7 +20,7 @@ from headway.domain import (
 )
 from headway.models.job.duration import DurationModel, level_spans
 from headway.models.simulation.gate import QueryWork, simulate_gate
-from headway.report.schedule import schedule_sheet
+from headway.report.schedule import headline, schedule_sheet
 from headway.report.sheet_text import sheet_text
 from headway.turns.query_work import query_work, shared_driver
 from headway.turns.scheduling import are_aligned, choose, spread_out, verdict
@@ -71,6 +71,8 @@ def test_a_single_query_has_nobody_to_take_turns_with() -> None:
     # What a shorter trigger gives is no merit of a policy.
     assert found.sparks_best.free_running
     assert abs(found.gain_ratio) < 0.05
+    for gain_ratio, end in ((0.02, "the best policy lowers it by 2%."), (-3e-3, "lowers it.")):
+        assert headline(replace(found, gain_ratio=gain_ratio)).endswith(end)
 
 
 def test_beyond_capacity_no_policy_helps() -> None:

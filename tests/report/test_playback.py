@@ -99,7 +99,8 @@ def test_the_page_of_a_missed_target_does_not_begin_with_the_plan_that_meets_it(
     page = playback_page(*heavy())
     heading = re.search(r"<h1[^>]*>(.*?)</h1>", page)
     assert heading is not None
-    assert "missed under 30 min" in heading[1]
+    # A target stays on one line, and a number with its unit.
+    assert "p99\u00a0&lt;=\u00a02.00\u00a0s missed under 30\u00a0min" in heading[1]
     assert '<h1 class="bad">' in page
     assert '<h1 class="good">' in playback_page(*light())
     assert "missed" in playback_page(None, heavy()[1])

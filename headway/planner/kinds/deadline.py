@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from headway.assumptions.planning import CONFIDENCE, NODE_COUNTS_TRIED, SAME_FIGURE_RATIO
+from headway.assumptions.planning import CONFIDENCE, NODE_COUNTS_TRIED
 from headway.digits import rounded_up
 from headway.domain import (
     Advice,
@@ -253,7 +253,7 @@ def _why_no_better(job: JobTime, points: Sequence[DeadlinePoint]) -> Iterator[Fi
     best = min(points, key=_shortest)
     shortest_s, rises, less_sure = math.inf, [], False
     for point in points:
-        if point.mean_s > SAME_FIGURE_RATIO.value * shortest_s:
+        if round(point.mean_s / shortest_s, 2) > 1.0:  # what whole per cents show
             rises.append((point.nodes, point.mean_s / shortest_s))
         elif point.nodes > best.nodes and point.planned_s > best.planned_s:
             less_sure = True
