@@ -79,12 +79,13 @@ def command(
     """
     from headway.api.emit import current_settings, emitted, plan_and_submission
 
-    if output_format is not None and files is not None:
+    of_file = "--files" if files is not None else "--patch" if patch is not None else None
+    if output_format is not None and of_file is not None:
         raise InputError(
-            "--format and --files contradict each other: --files writes files of its own; leave "
-            "one of them out"
+            f"--format and {of_file} contradict each other: {of_file} writes files of its own; "
+            "leave one of them out"
         )
-    if (output_format is None) == (patch is None and files is None):
+    if output_format is None and of_file is None:
         raise InputError("expected --format, or --patch, or --files; see 'headway emit --help'")
     if files is not None and diff_from is None:
         raise InputError(

@@ -138,6 +138,7 @@ def test_a_plan_that_misses_its_target_is_written_and_called_so(
     [
         (["emit", ORDERS], "expected --format, or --patch, or --files"),
         (["emit", ORDERS, "--files", "x"], "give --diff-from"),
+        (["emit", ORDERS, "--format", "emr", "--patch", "x"], "--format and --patch contradict"),
         (["emit", "none.json", "--format", "emr"], "none.json: no such file"),
         (["emit", "none.yaml", "--format", "emr"], "none.yaml: no such file"),
         (["emit", ORDERS, "--format", "kubeflow", "--spark-version", "2.4"], "expected a version"),

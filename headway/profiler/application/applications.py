@@ -42,10 +42,10 @@ def profile_application(
     stages = application_stages.stage_sums(stage_runs)
     listed = application_stages.heaviest(stages)
     if not listed:
-        raise EventLogError(
-            f"application {application.id}: none of its {len(stages)} stages on record has a "
-            f"finished task with metrics; {_RECORD_NEXT_TIME}"
-        )
+        fault = "no stage is on record"
+        if stages:
+            fault = f"none of its {len(stages)} stages on record has a finished task with metrics"
+        raise EventLogError(f"application {application.id}: {fault}; {_RECORD_NEXT_TIME}")
     is_dstreams = any(stage.dstream_batch_s is not None for stage in stages)
     steady = dstreams.steady_batches(stages) if is_dstreams else None
     if is_dstreams and steady is None:

@@ -717,6 +717,14 @@ def test_published_logs_with_stages_give_a_profile_that_adds_up(tmp_path: Path) 
     assert check_profiles_add_up(find_event_logs([EVENT_LOGS]).logs, tmp_path) > 60
 
 
+def test_a_log_without_stages_says_so(tmp_path: Path) -> None:
+    """Not "none of its 0 stages"."""
+    start = {"Event": "SparkListenerLogStart", "Spark Version": "3.5.0"}
+    log_file = write_plain([json.dumps(start)], tmp_path / "log")
+    with pytest.raises(EventLogError, match="no stage is on record; record the application"):
+        profile_and_tables([log_file], None)
+
+
 def test_stages_are_named_by_their_operators_else_by_calls_of_the_program(tmp_path: Path) -> None:
     written = joined()
     metric = {"name": "number of output rows", "accumulatorId": 901, "metricType": "sum"}
