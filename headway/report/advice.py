@@ -50,8 +50,8 @@ def _most_slots(profile: JobProfile) -> int:
 
 
 def next_run_texts(prediction: Prediction) -> tuple[str, ...]:
-    """The run that would narrow a prediction most, and to what; none if none would."""
-    run = prediction.next_run
+    """The run that would narrow a latency most, and to what; none if none would."""
+    run = prediction.next_run if prediction.stable else None
     if run is None or run.narrowing is None:
         return ()
     return (f"next run: {narrowing_text(run, prediction.configuration)}",)

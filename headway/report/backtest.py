@@ -109,7 +109,7 @@ def _beside(run: HeldOut, statistic: str, is_held: bool) -> tuple[str, str, str]
     observed = format_duration(run.observed_latency.statistics_s[statistic])
     if predicted is None or error_ratio is None:
         return "none", observed, ""
-    error = f"{error_ratio:+.0%}" if is_held else f"{error_ratio:+.0%} {_OUTSIDE}"
+    error = f"{error_ratio:+z.0%}" if is_held else f"{error_ratio:+z.0%} {_OUTSIDE}"
     return format_duration(predicted.statistics_s[statistic]), observed, error
 
 

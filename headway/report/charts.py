@@ -48,6 +48,7 @@ def frontier_charts(plan: StreamAnswer) -> tuple[Chart, ...]:
     if not plan.frontier:
         return ()
     requested_rate_per_s = plan.arrivals.rate_per_s
+    currency = "" if plan.node_type is None else plan.node_type.currency
     rates_per_s = [point.sustainable_rate_per_s for point in plan.frontier]
     planned_point, better_point = plan.chosen if plan.feasible else None, another_carries_more(plan)
     ticks, top = axis([*rates_per_s, requested_rate_per_s], rates)
@@ -64,7 +65,7 @@ def frontier_charts(plan: StreamAnswer) -> tuple[Chart, ...]:
         cost = ""
         if point.cost_per_hour is not None:
             cost = format_money(point.cost_per_hour * HOURS_PER_MONTH)
-            parts.append(f"{cost} per month")
+            parts.append(f"{cost} {currency}".rstrip() + " per month")
         if rate_per_s > 0 and not point.calibrated:
             parts.append("extrapolated")
         height_percent = place_percent(rate_per_s, top)
@@ -94,6 +95,7 @@ def frontier_charts(plan: StreamAnswer) -> tuple[Chart, ...]:
         "marks": marks,
         "asked_percent": place_percent(requested_rate_per_s, top),
         "asked": format_rate(requested_rate_per_s),
+        "currency": currency,
         "has_costs": any(mark["cost"] for mark in marks),
         "is_wide_with_costs": letters_of_costs > _MOST_LETTERS_OF_COSTS,
         "has_gaps": plan.frontier[-1].nodes - plan.frontier[0].nodes >= len(plan.frontier),

@@ -218,7 +218,7 @@ def _panel(question: WhatIf, grid: Grid, profiled_task_cpus: float) -> Chart:
             ("high", f"{question.statistic} up to"),
             *((name, name) for name in _STATISTICS),
             *(("load", "utilisation"), ("stable", "stable up to")),
-            *(() if cost is None else (("cost", "cost per month"),)),
+            *(() if cost is None else (("cost", f"{question.currency or 'cost'} per month"),)),
         ),
         "data_json": Markup(text.replace("<", "\\u003c")),
     }

@@ -13,13 +13,14 @@ from headway.redaction import printable
 from headway.report.advice import narrowing_text
 from headway.report.assumptions import assumption_lines
 from headway.report.columns import aligned, paragraphs
-from headway.report.facts import after_start_lines, bill_fact, memory_rows, nearest_rows
+from headway.report.facts import after_start_lines, memory_rows, nearest_rows, purchase_fact
 from headway.report.frontier import max_rate_text, needs_rows
 from headway.report.sheet_text import section_lines
 from headway.report.wording import (
     METRIC_NAMES,
     caution_texts,
     cautions,
+    cost_head,
     cost_text,
     headline,
     latency_text,
@@ -100,11 +101,7 @@ def _answer(plan: StreamAnswer) -> list[str]:
         texts.append(f"Planned {plan.target.statistic}: {promise_text(plan)}.")
     texts.append(f"Configuration: {setting_text(plan.configuration, plan.source_partitions)}.")
     texts.append(f"Max rate within target: {max_rate_text(plan)}.")
-    if plan.node_type is not None:
-        cost = plan.cost_per_hour
-        price = "" if cost is None else f", {cost_text(cost)} per hour"
-        texts.append(f"Nodes: {counted(plan.nodes, 'node')} of {plan.node_type.name}{price}.")
-    texts += [f"{label.capitalize()}: {text}." for label, text in bill_fact(plan)]
+    texts += [f"{label.capitalize()}: {text}." for label, text in purchase_fact(plan)]
     return paragraphs(*texts, stability_text(plan.prediction))
 
 
@@ -231,7 +228,7 @@ def sensitivity_section(plan: StreamAnswer) -> Section:
     for changed in plan.sensitivities:
         difference = "-"
         if math.isfinite(changed.latency_s) and 0 < planned_s < math.inf:
-            difference = f"{changed.latency_s / planned_s - 1.0:+.0%}"
+            difference = f"{changed.latency_s / planned_s - 1.0:+z.0%}"
         verdict = "met" if changed.keeps_target else "missed"
         rows.append((changed.change, latency_text(changed.latency_s), verdict, difference))
     title = f"{plan.target.statistic} with one change"
@@ -270,7 +267,8 @@ def _memory(plan: StreamAnswer) -> list[str]:
 def rule_section(plan: StreamAnswer) -> Section:
     """Nodes and latency by rules of thumb, for comparison; empty for an infeasible plan."""
     rules, title = plan.rules if plan.feasible else (), "comparison with rules of thumb"
-    head = ("rule", "nodes", f"{plan.target.statistic} up to", "target", "max rate", "cost/h")
+    latency = f"{plan.target.statistic} up to"
+    head = ("rule", "nodes", latency, "target", "max rate", cost_head(plan))
     has_cost = any(rule.cost_per_hour is not None for rule in rules)
     width = len(head) if has_cost else len(head) - 1
     rows = tuple(_rule_row(rule)[:width] for rule in rules)

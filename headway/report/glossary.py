@@ -48,7 +48,7 @@ DEFINITIONS = {
     "confidence level": "Probability with which a plan must meet its targets.",
 }
 _TERM = re.compile(
-    r"\b(" + "|".join(sorted(map(re.escape, DEFINITIONS), key=len, reverse=True)) + r")(?=s?\b)",
+    r"\b(" + "|".join(sorted(map(re.escape, DEFINITIONS), key=len, reverse=True)) + r")s?\b",
     re.IGNORECASE,
 )
 
@@ -61,7 +61,7 @@ def explained(used_terms: list[str], text: str) -> Markup:
     match = _TERM.search(text)
     if match is None:
         return escape(text)
-    term = match[0].lower()
+    term = match[1].lower()
     used_terms.append(term)
     name = f"tip-{len(used_terms)}"
     return Markup(

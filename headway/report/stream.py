@@ -21,6 +21,7 @@ from headway.report.wording import (
     caution_texts,
     cautions,
     changes_section,
+    cost_head,
     cost_text,
     headline,
     interval_text,
@@ -144,7 +145,7 @@ def rates_section(plan: StreamAnswer) -> Section:
     # Of other percentiles only the upper end is known, which is the target at most.
     statistics = [name for name in _STATISTICS if name in ("mean", plan.target.statistic, "p99")]
     has_cost = any(planned.cost is not None for planned in plan.rates)
-    cost = ("cost/h",) if has_cost else ()
+    cost = (cost_head(plan),) if has_cost else ()
     head = ("nodes", *cost, "trigger", *statistics, "90% interval of p99")
     marks = tuple(">" if planned.rate_per_s == plan.rate_per_s else "" for planned in plan.rates)
     rows = []
@@ -208,7 +209,7 @@ def frontier_sections(plan: StreamAnswer, *, on_page: bool = False) -> tuple[Sec
         )
         for point, _ in points
     ]
-    promised, cost = targets_text(plan.promises), ("cost/h",) if has_cost else ()
+    promised, cost = targets_text(plan.promises), (cost_head(plan),) if has_cost else ()
     requested = f"at {format_rate(requested_rate_per_s)}"
     nodes = "nodes" if plan.node_type is None else f"nodes of {plan.node_type.name}"
     return (

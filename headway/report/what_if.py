@@ -49,6 +49,7 @@ class WhatIf:
     also: tuple[Promise, ...] = ()
     is_met: bool = True
     cost_per_node_hour: float | None = None
+    currency: str = ""
     profile_file: str = "job.profile.yaml"
 
     @classmethod
@@ -64,6 +65,7 @@ class WhatIf:
             also=plan.also,
             is_met=plan.feasible,
             cost_per_node_hour=None if cost is None else cost / plan.nodes,
+            currency="" if plan.node_type is None else plan.node_type.currency,
             profile_file=profile_file,
         )
 

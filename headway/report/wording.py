@@ -350,6 +350,12 @@ def _setting_row(
     return (name, f"{before} -> {value}", f"{where}{_WHEN[change.applies]}"), "~"
 
 
+def cost_head(plan: StreamAnswer) -> str:
+    """The head of a column of prices per hour: their currency, if it is known."""
+    currency = "" if plan.node_type is None else plan.node_type.currency
+    return f"{currency or 'cost'}/h"
+
+
 def cost_text(cost_per_hour: float | None) -> str:
     """A price per hour, in the currency of the given prices.
 

@@ -174,6 +174,8 @@ def test_advice_has_the_latency_then_with_its_interval() -> None:
     latency_s, low_s, high_s = map(parse_duration_s, stated.groups())
     assert low_s < latency_s < high_s < plan.planned_latency_s
     assert "headway plan --allow changelog" in advice.text
+    # A line may end behind the key: some values are names of classes.
+    assert ".enabled = true)" in advice.text
     # It is what the same setting would be planned at, with the expected gain.
     assert advice.latency_s == pytest.approx(latency_s, rel=0.01)
 

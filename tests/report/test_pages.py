@@ -479,6 +479,7 @@ def test_a_term_is_explained_once_where_it_stands() -> None:
     assert text.startswith('the <span class="term" tabindex="0"')
     assert "of &lt;rows&gt;" in text
     assert used_terms == ["tuple latency"]
+    assert '>Targets<span class="tip"' in str(explained(used_terms, "Targets met"))
 
 
 def test_what_has_no_page_is_refused(tmp_path: Path) -> None:

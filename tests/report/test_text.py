@@ -17,13 +17,16 @@ from headway.domain import (
     FrontierPoint,
     InfeasiblePlan,
     Interval,
+    NodeType,
     Plan,
     Prediction,
     PromiseNeed,
+    Sensitivity,
     StreamAnswer,
     Target,
 )
 from headway.report.columns import aligned
+from headway.report.explanation import sensitivity_section
 from headway.report.page import sheet_page
 from headway.report.sheet_text import sheet_text
 from headway.report.stream import stream_sheet
@@ -201,6 +204,25 @@ def test_a_plan_starts_with_the_answer_and_ends_with_what_to_paste() -> None:
     assert "4.10 s" in text
     assert "1 -> 2" in text
     assert "when the application is submitted again" in text
+
+
+@pytest.mark.parametrize(("currency", "head"), [("EUR", " EUR/h "), ("", " cost/h ")])
+def test_prices_have_the_currency_of_the_node_type(currency: str, head: str) -> None:
+    node = NodeType(name="a", cores=4, executors_per_node=1, price_per_hour=0.5, currency=currency)
+    priced = (replace(point, cost_per_hour=0.5 * point.nodes) for point in a_plan().frontier)
+    plan = replace(a_plan(), node_type=node, frontier=tuple(priced))
+    assert head in whole(plan)
+    page = sheet_page(stream_page_sheet(plan))
+    assert ("cost per month in EUR" in page) == bool(currency)
+
+
+def test_a_change_of_nothing_has_no_minus() -> None:
+    plan = a_plan()
+    changed = Sensitivity(
+        kind="knob", change="2 nodes", latency_s=0.999 * plan.planned_latency_s, keeps_target=True
+    )
+    (row,) = sensitivity_section(replace(plan, sensitivities=(changed,))).rows
+    assert row[-1] == "+0%"
 
 
 def test_a_frontier_without_a_rate_is_left_out() -> None:

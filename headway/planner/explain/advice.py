@@ -313,7 +313,7 @@ def _switch_advice(setting: ExplainedSetting) -> Iterator[Advice]:
         if not is_worthwhile(improved_s, setting.latency_s):
             continue
         switch_setting = setting_of_switch(profile, switch)
-        keys = ", ".join(f"{key}={value}" for key, value in switch_setting.settings.items())
+        keys = ", ".join(f"{key} = {value}" for key, value in switch_setting.settings.items())
         caution = f"; {switch_setting.caution}" if switch_setting.caution else ""
         text = (
             f"{switch_setting.label} ({keys}) would lower {setting.statistic} to "
