@@ -20,11 +20,11 @@ from headway.report.wording import (
     nodes_meet,
     settings_section,
 )
-from headway.units import counted, duration_beside, format_duration, format_durations
+from headway.units import counted, duration_beside, format_duration, parse_duration_s
 from headway.words import all_words, missed_text
 from headway.words.predictions import duration_against, with_limit
 
-_MOST_ROWS, _ROWS_OF_PROFILE, _FEW_ROWS = 16, 5, 3
+_MOST_ROWS, _FEW_ROWS = 16, 3
 #: They say why more nodes do not help, which matters if there are too few.
 _ABOUT_OTHER_SIZES = (FindingCode.MORE_NODES_LESS_SURE, FindingCode.MODEL_RISES)
 
@@ -95,9 +95,10 @@ def run_time_texts(plan: BatchAnswer) -> tuple[str, str, str]:
     """The expected and the planned run time, and the deadline, in one unit."""
     limit_s = plan.deadline.limit_s
     planned, limit = with_limit(plan.planned_s, limit_s)
-    expected = duration_beside(plan.expected_s, limit_s)
-    if expected == format_duration(plan.expected_s):
-        expected, *_ = format_durations(plan.expected_s, plan.planned_s, limit_s)
+    expected, unit = format_duration(plan.expected_s), planned.rpartition(" ")[2]
+    num_units = plan.expected_s / parse_duration_s(f"1 {unit}")
+    if num_units >= 1.0 and not expected.endswith(f" {unit}"):
+        expected = f"{num_units:.3g} {unit}"
     return expected, planned, limit
 
 
@@ -107,7 +108,7 @@ def _plan_sections(plan: BatchAnswer) -> tuple[Section, ...]:
     left_out = {FindingCode.TARGET_OF_PROFILE, *_ABOUT_OTHER_SIZES}
     if _has_deadline_of_profile(plan):
         table, *legends = run_time_sections(plan)
-        by_nodes = [replace(table, text_rows=_ROWS_OF_PROFILE), *legends]
+        by_nodes = [replace(table, text_rows=_FEW_ROWS), *legends]
         left_out -= {*_ABOUT_OTHER_SIZES}
     findings = [finding for finding in plan.findings if finding.code not in left_out]
     further = "" if len(findings) <= MOST_NOTES else "more notes, "

@@ -11,6 +11,7 @@ from headway.domain import Deadline
 from headway.domain.sheet import Sheet
 from headway.planner.kinds.deadline import plan_for_deadline
 from headway.planner.question import SearchSpace
+from headway.report.deadline import run_time_texts
 from headway.units import parse_duration_s
 from tests.planner.test_deadline import NODE, a_long_job
 
@@ -68,3 +69,12 @@ def test_the_run_time_of_the_plan_is_that_of_its_row(limit_s: float) -> None:
     expected, planned = row[1], row[2].strip("* ")
     run_time = fact_of(sheet_of(plan), "run time")
     assert run_time.startswith(f"{expected} expected, up to {planned} with 95% confidence")
+
+
+def test_one_sentence_has_one_unit() -> None:
+    """It was "120 s expected, up to 2.41 min of 2.41 min"."""
+    for duration_s in (90.0, 95.0):
+        short = replace(a_long_job(), duration_s=duration_s, driver_only_s=0.9 * duration_s)
+        plan = plan_for_deadline(short, Deadline(limit_s=150.0), [NODE])
+        texts = run_time_texts(plan)
+        assert len({text.rpartition(" ")[2] for text in texts}) == 1, texts
