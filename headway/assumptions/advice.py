@@ -116,6 +116,12 @@ ADVISED_ROWS_RATIO = Assumption(
     source="judgement: fixed time and time per row can then be separated",
     influences="headway profile --advise",
 )
+MOST_ADVISED_ROWS_RATIO = Assumption(
+    name="Maximum rows per batch of an advised run, over the largest profiled batch",
+    value=50.0,
+    source="judgement: no source has many more rows to give, however little a row costs",
+    influences="headway profile --advise, and the next run of plans and predictions",
+)
 ADVISED_PARTITIONS_RATIO = Assumption(
     name="Ratio of shuffle partitions between advised runs",
     value=4,

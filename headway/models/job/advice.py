@@ -20,6 +20,7 @@ from headway.assumptions.advice import (
     LEAST_NARROWING_RATIO,
     MANY_PARTITIONS,
     MOST_ADVISED_BATCHES,
+    MOST_ADVISED_ROWS_RATIO,
     MOST_ADVISED_RUNS,
 )
 from headway.assumptions.fits import USUAL_PARTITION_S
@@ -105,17 +106,19 @@ def advised_runs(
     **(E42)** Advice on runs. Candidates run as fast as possible, on the trigger of the last run, or
     on one of three times its interval: at most 5 s unless all batches had one size, as a query may
     be compiled only after the last of fewer than 24 batches in two minutes. They run at 30 or 60%
-    of the sustainable rate (P3), with the shuffle partitions of the last run, those asked about, or
-    four times as many (a quarter beyond 64), on the slots of the last run, or those asked about.
-    Each counts as two repeats. With a question, the first advice is the run after which (E41) is
-    smallest at the asked setting, the next one is the best run in addition to it, and so on, as
-    long as the spread falls by 2%. Without a question, the mean variance over all candidates is
-    minimised, and only candidates of the D-optimal design (E20) that complements the existing runs
-    take part. Its columns are the shares of a batch that are fixed, in proportion to rows, and in
-    proportion to partitions. If all runs had the same number of slots, a run on twice as many comes
-    last. If all batches had one size, a run on the same slots and partitions whose rows differ
-    comes first, and no run has a rate above that of (P28). If all batches of a join came at one
-    interval, rows and state (E29) were in one proportion: a run at another interval comes first.
+    of the sustainable rate (P3), or of the one that gives batches of 50 times the largest profiled
+    rows on the longest of these triggers, if it is lower, with the shuffle partitions of the last
+    run, those asked about, or four times as many (a quarter beyond 64), on the slots of the last
+    run, or those asked about. Each counts as two repeats. With a question, the first advice is the
+    run after which (E41) is smallest at the asked setting, the next one is the best run in addition
+    to it, and so on, as long as the spread falls by 2%. Without a question, the mean variance over
+    all candidates is minimised, and only candidates of the D-optimal design (E20) that complements
+    the existing runs take part. Its columns are the shares of a batch that are fixed, in proportion
+    to rows, and in proportion to partitions. If all runs had the same number of slots, a run on
+    twice as many comes last. If all batches had one size, a run on the same slots and partitions
+    whose rows differ comes first, and no run has a rate above that of (P28). If all batches of a
+    join came at one interval, rows and state (E29) were in one proportion: a run at another
+    interval comes first.
 
     >>> from headway.formats.profile_file import load_profile
     >>> first = advised_runs(load_profile("examples/word-count.profile.yaml"))[0]
@@ -235,14 +238,16 @@ def _candidates(
     if question is not None and question.configuration.num_slots != baseline.num_slots:
         clusters.append(replace(question.configuration, max_offsets_per_trigger=None))
     last_s = max(baseline.trigger_s, profile.settings[-1].batch_duration_mean_s)
+    most_rows = MOST_ADVISED_ROWS_RATIO.value * profile.rows_per_batch_range[1]
     has_one_size = bool(profile.row_cost_half_range_ratio)
     most_s = np.inf if has_one_size else ADVISED_RUN_S.value / FEWEST_ADVISED_BATCHES.value
     longer_s = min(ADVISED_ROWS_RATIO.value * last_s, most_s)
     triggers_s = [_trigger_beyond(last_s), _trigger_beyond(max(longer_s, last_s))]
     for cluster, partitions in product(clusters, _partition_choices(profile, question)):
-        most_per_s = Capacity.of(
-            profile, replace(cluster, shuffle_partitions=partitions)
-        ).printed_up_to_per_s
+        capacity = Capacity.of(profile, replace(cluster, shuffle_partitions=partitions))
+        duration_s = float(capacity.model.mean_s(most_rows))
+        fed_per_s = most_rows / max(*triggers_s, duration_s)
+        most_per_s = min(capacity.printed_up_to_per_s, fed_per_s)
         if most_per_s <= 0:
             continue
         for trigger_s, share in product((0.0, *dict.fromkeys(triggers_s)), ADVISED_SHARES.value):

@@ -49,6 +49,16 @@ def test_a_slow_run_as_fast_as_possible_is_named_where_no_batch_was_small() -> N
     assert small[0].num_rows < profile.rows_per_batch_range[0]
 
 
+def test_no_run_needs_more_rows_than_a_source_has() -> None:
+    """Where rows cost almost nothing, it was "37 days at 2.14G/s"."""
+    stages = (replace(stage, task_per_row_s=1e-12) for stage in a_profile().stages)
+    profile = replace(a_profile(), stages=tuple(stages))
+    assert sustainable_rate_per_s(profile, profile.baseline) > 1e9
+    runs = advised_runs(profile)
+    assert max(run.num_rows for run in runs) <= 50.0 * profile.rows_per_batch_range[1]
+    assert max(run.duration_s for run in runs) < 1800.0
+
+
 def test_sizes_lie_far_apart_and_partitions_differ_each_twice() -> None:
     runs = advised_runs(a_profile(state_partitions=8))
     *on_these_slots, more_slots = runs
