@@ -58,11 +58,12 @@ _OF_SCHEMAS = {
     "exploration": _OF_EXPLORATIONS,
 }
 _OF_RESULTS = (("report {file} -o result.html", "a page to share"),)
-_OF_ENDING_JOBS = (
-    ("plan {file} --target 'deadline <= 10m'", "the fewest nodes for a deadline"),
+_OF_DRAINS = (
+    ("plan {file}{query_options} --target 'deadline <= 10m'", "the fewest nodes for a deadline"),
     ("report {file} -o profile.html", "its stages as a page"),
     ("diff {file} OTHER", "what differs from another run, and why"),
 )
+_OF_BATCH_JOBS = (("plan {file}", "its run time by nodes"), *_OF_DRAINS[1:])
 _KIND = re.compile(r"(?m)^kind:\s*['\"]?(\w+)")
 _HEAD_CHARS = 4096
 _OF_HEADWAY = re.compile(r"(?m)^apiVersion:\s*['\"]?headway/")
@@ -78,7 +79,7 @@ def command(file: str, queries: tuple[str, ...]) -> None:
     """Say what a file is, and which commands fit it."""
     job = profiled(file, queries)
     if job is not file:
-        description, commands = f"event logs of {job.called}", _of_job(job)
+        description, commands = f"an event log of {job.called}", _of_job(job)
     else:
         description, commands = _of_file(file)
     show(f"{file}: {description}\n")
@@ -112,8 +113,10 @@ def _of_file(file: str) -> tuple[str, tuple[tuple[str, str], ...]]:
 def _of_job(job: Any) -> tuple[tuple[str, str], ...]:
     """The commands that fit a profiled job."""
     is_of_query = job.result_kind == "profile"
-    if job.job_kind is JobKind.ENDING or (is_of_query and job.drain is not None):
-        return _OF_ENDING_JOBS
+    if job.job_kind is JobKind.ENDING:
+        return _OF_BATCH_JOBS
+    if is_of_query and job.drain is not None:
+        return _OF_DRAINS
     rate = format_rate(job.arrivals.rate_per_s) if is_of_query else "50k/s"
     return (
         (

@@ -74,9 +74,9 @@ def described(file: str, capsys: pytest.CaptureFixture[str]) -> tuple[str, list[
 @pytest.mark.parametrize(
     ("lines", "what", "commands"),
     [
-        (streaming, "event logs of a streaming query", ["plan", "predict", "report"]),
-        (batch, "event logs of a batch application", ["plan", "report", "diff"]),
-        (dstreams, "event logs of a DStreams application", ["plan", "predict", "report"]),
+        (streaming, "an event log of a streaming query", ["plan", "predict", "report"]),
+        (batch, "an event log of a batch application", ["plan", "report", "diff"]),
+        (dstreams, "an event log of a DStreams application", ["plan", "predict", "report"]),
     ],
 )
 def test_event_logs_of_every_kind_in_every_form(
