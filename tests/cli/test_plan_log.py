@@ -202,7 +202,7 @@ def test_a_log_is_explained_and_reported(
 @pytest.mark.parametrize(
     ("name", "what", "commands"),
     [
-        ("plain", "event logs of", ("plan", "predict", "report")),
+        ("plain", "an event log of", ("plan", "predict", "report")),
         ("job.yaml", "the profile of", ("plan", "predict", "report")),
         (EXAMPLES / "nightly-totals.profile.yaml", "a batch application", ("plan", "report")),
         (ROOT / "configs/orders.yaml", "of the kind StreamingJob", ("plan", "lock", "check")),

@@ -61,7 +61,7 @@ def test_the_answer_comes_first_and_the_plan_is_marked() -> None:
         "         3  met",
     ]
     body = sheet_page(a_sheet(FRONTIER)).partition("<body")[2]
-    assert body.index("2 nodes") < body.index("By nodes") < body.index("2, the plan")
+    assert body.index("2\u00a0nodes") < body.index("By nodes") < body.index("2, the plan")
     assert "✓ met" in body
     assert "✗ missed" in body
 
