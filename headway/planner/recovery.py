@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from headway.assumptions.planning import MOST_BATCHES_TO_RECOVER, USUAL_BATCH_RATIO
 from headway.domain import Burst, Configuration, JobProfile
 from headway.lazy_classes import dataclass
+from headway.limits import MOST_LONG
 from headway.models.arrays import Array, Numeric
 from headway.models.job.duration import DurationModel
 from headway.models.job.restart import StartAgain, start_again
@@ -145,7 +146,8 @@ def worked_off_s(pace: Pace, backlog_rows: Numeric, longer_s: Numeric = 0.0) -> 
             break
         interval_s = pace.interval_s(rows, longer)
         total_s = np.where(behind, total_s + interval_s, total_s)
-        rows = np.where(behind, pace.rate_per_s * interval_s, rows)
+        # Over capacity it grows without end, but no further than can be counted.
+        rows = np.where(behind, np.minimum(pace.rate_per_s * interval_s, MOST_LONG), rows)
         longer = np.zeros(rows.shape)
     return np.where(rows > USUAL_BATCH_RATIO.value * usual, np.inf, total_s)
 

@@ -30,7 +30,7 @@ from headway.formats.from_json import plan_from_json
 from headway.models.job.duration import DurationModel, LevelSpan
 from headway.planner.playback import simulate_plan
 from headway.planner.question import SearchSpace
-from headway.planner.recovery import Pace, burst_effect
+from headway.planner.recovery import Pace, burst_effect, worked_off_s
 from tests.factories import a_profile
 from tests.planner.plans import plan
 from tests.seeds import examples
@@ -69,6 +69,13 @@ def planned(*promises: str, rate_per_s: float = RATE_PER_S) -> StreamAnswer:
 def test_promises_are_read_as_they_are_written(text: str) -> None:
     promise = parse_promise(text)
     assert parse_promise(str(promise)) == promise
+
+
+def test_far_over_capacity_a_backlog_is_never_processed() -> None:
+    """Its size grows until it cannot be counted; a static table adds no rows to any of it."""
+    scan = LevelSpan("scan", 0.1, ((2e-3, 1.0, 1.0), (1e-6, 0.0, 1.0)))
+    pace = Pace(model=DurationModel(0.2, (scan,)), rate_per_s=np.array([1e5]), trigger_s=1.0)
+    assert worked_off_s(pace, 1e17).tolist() == [np.inf]
 
 
 def test_the_short_form_is_the_same_burst() -> None:
