@@ -100,7 +100,7 @@ def plan(
             fewest = fewest._replace(optimality=relaxed)
         if fewest.nodes is not None:
             buy = replace(buy, sought=buy.setting)
-            return feasible_plan(buy, fewest.optimality, refused, _with_state(buy)), of_buy
+            return feasible_plan(buy, fewest, refused, _with_state(buy)), of_buy
         return nearest_plan(buy, fewest, offers, refused, beyond_limits), of_buy
 
     require_rows_kept(question.also, question.retention_s)
@@ -121,7 +121,7 @@ def plan(
         if best is None:
             return PlannedRate(rate_per_s=other_per_s)
         _, buy, fewest = best
-        return in_short(feasible_plan(buy, fewest.optimality, ()))
+        return in_short(feasible_plan(buy, fewest, ()))
 
     def rates() -> tuple[PlannedRate, ...]:
         bursts = filter(None, map(burst_of, question.also))

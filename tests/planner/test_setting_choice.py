@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from headway.domain import Arrivals, Target
+from headway.planner import search
 from headway.planner.candidates import Candidates, all_candidates
 from headway.planner.explained_setting import ExplainedSetting
 from headway.planner.question import SearchSpace
@@ -23,7 +24,7 @@ from tests.planner.survey import (
     random_question,
     survey,
 )
-from tests.seeds import seeds
+from tests.seeds import first_of, seeds
 
 SEEDS = range(60)
 
@@ -124,3 +125,16 @@ def test_what_cannot_be_kept_is_no_gain() -> None:
     chosen = a_configuration(executors=1, cores_per_executor=question.space.cores_per_executor)
     setting = ExplainedSetting(question=question, configuration=chosen, nodes=1, latency_s=5.0)
     assert list(as_fast_as_possible(setting)) == []
+
+
+@pytest.mark.parametrize("seed", first_of([1, 4, 13], 1))
+def test_what_some_nodes_sustain_does_not_depend_on_the_objective(seed: int) -> None:
+    """Also rows with fewer nodes than a plan takes for its latency: they meet the target, too."""
+    question = random_question(seed)
+    fewest, fastest = (
+        {point.nodes: point.sustainable_rate_per_s for point in search.plan(asked).frontier}
+        for asked in (question, replace(question, objective="latency"))
+    )
+    shared = fewest.keys() & fastest.keys()
+    assert [fastest[nodes] for nodes in shared] == [fewest[nodes] for nodes in shared]
+    assert max(fastest) > max(fewest)

@@ -18,7 +18,6 @@ from headway.domain import (
     FrontierPoint,
     InfeasiblePlan,
     NearestTarget,
-    Optimality,
     Plan,
     PromiseNeed,
     RuleOfThumb,
@@ -64,13 +63,13 @@ from headway.planner.verdict import kept_probability, settling_advice
 
 
 def feasible_plan(
-    buy: Buy, optimality: Optimality, refused: tuple[str, ...], with_state: Candidates | None = None
+    buy: Buy, fewest: Fewest, refused: tuple[str, ...], with_state: Candidates | None = None
 ) -> Plan:
     """The plan for a number of nodes that meets the targets, and why it was chosen.
 
-    ``optimality`` is what is proven for fewer nodes; ``refused`` are the node types that cannot run
-    the job, with the reason of each. ``with_state`` is what the plan would be with the existing
-    checkpoint, if it takes a new one and need not.
+    ``fewest`` is the result of the search for the fewest nodes, of which the plan may take more;
+    ``refused`` are the node types that cannot run the job, with the reason of each. ``with_state``
+    is what the plan would be with the existing checkpoint, if it takes a new one and need not.
     """
     offer, question, setting = buy.offer, buy.offer.question, buy.setting
     limit = planned_rate_limit(setting)
@@ -82,7 +81,7 @@ def feasible_plan(
 
     @cache
     def searched() -> Iterator[FrontierPoint]:
-        return with_point_of_plan(frontier_around(question, nodes, nodes), plan_point())
+        return with_point_of_plan(frontier_around(question, nodes, fewest.nodes or nodes), plan_point())
 
     @cache
     def up_to_own() -> tuple[FrontierPoint, ...]:
@@ -124,7 +123,7 @@ def feasible_plan(
         most_on_nodes=later(lambda: up_to_own()[-1]),
         binding=later(lambda: binding_constraints(setting, fewer())),
         rejected=later(lambda: rejected_neighbours(fewer(), neighbours())),
-        optimality=optimality,
+        optimality=fewest.optimality,
         sensitivities=later(lambda: sensitivities(explained, (*resized(explained), *neighbours()))),
         **_advice(
             lambda: as_fast_as_possible(explained),
