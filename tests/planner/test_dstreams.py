@@ -166,6 +166,21 @@ def test_the_fewest_nodes_are_those_of_trying_all(slower: ApplicationProfile) ->
     assert plan.max_rate_per_s >= 500.0
 
 
+@pytest.mark.parametrize("trigger", [2.0, 4.0])
+def test_fewer_rows_need_no_more_nodes(slower: ApplicationProfile, trigger: float) -> None:
+    """Nor are they less certain to be in time, however far they are from the profiled rows."""
+    plans = [
+        headway.plan(slower, rate=rate, target="p99 <= 12s", trigger=trigger, cores=2, max_nodes=9)
+        for rate in np.geomspace(0.5, 400.0, 8)
+    ]
+    assert plans[-1].feasible
+    assert [plan.nodes for plan in plans] == sorted(plan.nodes for plan in plans)
+    assert all(plan.max_rate_per_s == plans[0].max_rate_per_s for plan in plans[:2])
+    for plan in plans:
+        interval = plan.expected.tuple_latency.interval90_p99_s
+        assert interval.high == pytest.approx(plan.planned_s)
+
+
 def test_rates_up_to_the_planned_one_are_kept_and_no_others(slower: ApplicationProfile) -> None:
     plan = headway.plan(slower, rate=300.0, target="p99 <= 12s", trigger="4s", max_nodes=1)
     assert plan.feasible

@@ -126,7 +126,7 @@ class DStreamsSearch:
 
     def factor(self, setting: DStreamsSetting, load: float) -> float:
         """Factor of planned over expected durations."""
-        return math.exp(float(ndtri(self.confidence)) * self.batches.spread(setting, load))
+        return self.batches.upper_factor(setting, load, float(ndtri(self.confidence)))
 
     def planned_s(self, setting: DStreamsSetting, load: float) -> float:
         """At the planned confidence; fewer rows than profiled do not shorten tasks."""

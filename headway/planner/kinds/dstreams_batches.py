@@ -47,11 +47,12 @@ class DStreamsBatches:
     not show what a task costs without rows, only the time that it spends outside its run, which
     stays the same. So with `x` times the rows, a task runs between `min(x, 1)` and `max(x, 1)`
     times as long. Predictions use `sqrt(x)`, the lower and upper end of 90% intervals the two
-    bounds, and plans the upper one, each with the spread of (P2), `m = 1`. Receivers divide rows
-    into blocks by time, so a longer interval has more tasks, and a higher rate larger ones. A batch
-    starts later than its scheduled time by the shortest recorded delay, unless no batch found the
-    queue empty. Latencies are predicted up to a utilisation of 0.9; beyond that, an error of the
-    durations is amplified ten times or more.
+    bounds, and plans the upper one, each with the spread of (P2), `m = 1`; the upper one has that
+    of the profiled rows if there are fewer. Receivers divide rows into blocks by time, so a longer
+    interval has more tasks, and a higher rate larger ones. A batch starts later than its scheduled
+    time by the shortest recorded delay, unless no batch found the queue empty. Latencies are
+    predicted up to a utilisation of 0.9; beyond that, an error of the durations is amplified ten
+    times or more.
     """
 
     profile: ApplicationProfile
@@ -133,6 +134,11 @@ class DStreamsBatches:
         """Standard deviation of the logarithm of true over predicted durations: (P2)."""
         doublings = *self.doublings(setting, load), math.log2(self.core_speed_ratio)
         return float(widened(_OWN_SPREAD, *doublings))
+
+    def upper_factor(self, setting: DStreamsSetting, load: float, score: float) -> float:
+        """Factor at the upper end: fewer rows than profiled take no longer than those do (V7)."""
+        profiled_load = self.seen.batch_interval_s / setting.batch_interval_s
+        return math.exp(score * self.spread(setting, max(load, profiled_load)))
 
     def rate_at(self, load: float) -> float | None:
         """The rate at a multiple of the profiled one."""

@@ -23,10 +23,9 @@ def predicted(
     batches: DStreamsBatches, setting: DStreamsSetting, load: float
 ) -> DStreamsPrediction:
     """Prediction for a setting, with 90% intervals."""
-    factor = math.exp(Z90 * batches.spread(setting, load))
     middle = batches.jobs(setting, load)
-    low = batches.optimistic.jobs(setting, load, 1.0 / factor)
-    high = batches.cautious.jobs(setting, load, factor)
+    low = batches.optimistic.jobs(setting, load, math.exp(-Z90 * batches.spread(setting, load)))
+    high = batches.cautious.jobs(setting, load, batches.upper_factor(setting, load, Z90))
     busy = middle.work_s / (setting.concurrent_jobs * setting.batch_interval_s)
     busiest = HIGHEST_QUOTED_UTILIZATION_RATIO.value
     quotable = busy <= busiest
