@@ -237,10 +237,13 @@ class StageProfile:
 
     def usable_slots(self, num_slots: int) -> int:
         """Slots that its tasks can use, of those of a configuration."""
-        if self.resources is None:
-            return num_slots
         # A quotient of whole numbers may fall short of one by its last digit.
-        return max(int(num_slots * self.resources.slots_ratio * (1.0 + 1e-12)), 1)
+        return max(int(num_slots * self.slots_ratio * (1.0 + 1e-12)), 1)
+
+    @property
+    def slots_ratio(self) -> float:
+        """Slots of its own resources over those of a configuration."""
+        return 1.0 if self.resources is None else self.resources.slots_ratio
 
     def with_fewer_waits(self, idle_ratio: float) -> StageProfile:
         """The stage on a machine of which that share of the slots is not used: theory.md (T10)."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import replace
 from itertools import groupby
 
@@ -10,12 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headway.assumptions.planning import BOUND_MARGIN_RATIO, MANY_NODES_MARGIN_RATIO
-from headway.domain import JobProfile, Target
+from headway.domain import StageProfile, Target
 from headway.models.arrays import Array
 from headway.models.estimation.batch_noise import noise_ratio_at
 from headway.models.job.calibration import fewest_rows
 from headway.models.job.duration import DurationModel, LevelSpan
-from headway.models.job.setting import settled_batch_rows
+from headway.models.job.setting import settled_batch_rows, stages_on
 from headway.models.laws.normal import ndtri
 from headway.models.stages.makespan import makespan_lower_bound
 from headway.planner.candidates import Candidates, Indices
@@ -149,19 +150,32 @@ def most_rates_per_s(question: Question) -> list[tuple[int, int, float]]:
         nodes=nodes,
         partitions=partitions,
         trigger_s=np.full(len(sizes), space.trigger_s or 0.0),
-        durations=_least_durations(profile, nodes * space.num_slots(1), partitions),
+        durations=_least_durations(question, nodes * space.num_slots(1), partitions),
     )
     most_per_s = noise_free_rate_per_s(bounded) * MANY_NODES_MARGIN_RATIO.value
     return list(zip(nodes.tolist(), partitions.tolist(), most_per_s.tolist(), strict=True))
 
 
+def fastest_levels(question: Question) -> Iterator[list[StageProfile]]:
+    """The stages of each level, with task times that are too long on no number of nodes.
+
+    On the fewest nodes, tasks wait least for each other (T10). A task of a stage with more slots
+    than others (`StageResources`) takes less of the time of a slot.
+    """
+    space = question.space
+    stages = stages_on(question.profile, space.num_slots(space.min_nodes))
+    for _, pool in groupby(stages, key=lambda stage: stage.level):
+        level = list(pool)
+        more_slots_ratio = max(min(stage.slots_ratio for stage in level), 1.0)
+        yield [stage.with_task_times(1.0 / more_slots_ratio) for stage in level]
+
+
 def _least_durations(
-    profile: JobProfile, slots: NDArray[np.int_], partitions: NDArray[np.int_]
+    question: Question, slots: NDArray[np.int_], partitions: NDArray[np.int_]
 ) -> DurationModel:
     """Durations as if the work of a level were distributed evenly: theory.md (M6)."""
     levels = []
-    for _, grouped in groupby(profile.stages, key=lambda stage: stage.level):
-        pool = list(grouped)
+    for pool in fastest_levels(question):
         num_tasks = [
             partitions
             if stage.num_source_tasks is None
@@ -182,7 +196,7 @@ def _least_durations(
             for stage in pool
         )
         levels.append(LevelSpan("+".join(stage.name for stage in pool), fixed_s, terms))
-    return DurationModel(profile.driver_s, tuple(levels))
+    return DurationModel(question.profile.driver_s, tuple(levels))
 
 
 def _least_factor(candidates: Candidates) -> Array:

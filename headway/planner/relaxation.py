@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from headway.domain import StageProfile, Target
 from headway.errors import HeadwayError, require_packages
 from headway.models.estimation.batch_noise import noise_ratio_at
 from headway.models.laws.normal import ndtri
+from headway.planner.noise_free import fastest_levels
 from headway.planner.promised_latency import PromisedLatency
 from headway.planner.question import Question
 
@@ -44,7 +44,7 @@ def relaxed_nodes(question: Question) -> float:
 
     slots, rows, partitions, interval_s, duration_s = (cvxpy.Variable(pos=True) for _ in range(5))
     profile, space, rate_per_s = question.profile, question.space, question.rate_per_s
-    levels = [list(pool) for _, pool in groupby(profile.stages, key=lambda stage: stage.level)]
+    levels = list(fastest_levels(question))
     spans_s = [cvxpy.Variable(pos=True) for _ in levels]
     # A phase that takes no time has no logarithm.
     driver_s = max(profile.driver_s, _LEAST)

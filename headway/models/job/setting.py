@@ -145,7 +145,7 @@ def duration_model(
     >>> float(duration_model(profile, 2, 8).mean_s(16_000.0))
     0.290
     """
-    stages, size = _stages_on(profile, num_slots), (num_slots, shuffle_partitions)
+    stages, size = stages_on(profile, num_slots), (num_slots, shuffle_partitions)
     levels = level_spans(stages, *size, profile.num_held_rows, batch_rows)
     if not state_follows_rate(profile):
         return DurationModel(profile.driver_s, levels)
@@ -156,8 +156,18 @@ def duration_model(
     return DurationModel(profile.driver_s, with_state_times(profile, levels, without, full))
 
 
-def _stages_on(profile: JobProfile, num_slots: int) -> tuple[StageProfile, ...]:
-    """The stages with the waits of so many slots (T10)."""
+def stages_on(profile: JobProfile, num_slots: int) -> tuple[StageProfile, ...]:
+    """The stages with the waits of so many slots: theory.md (T10).
+
+    Parameters
+    ----------
+    num_slots : int, >= 1
+
+    >>> from headway.formats.profile_file import load_profile
+    >>> profile = load_profile("examples/word-count.profile.yaml")
+    >>> stages_on(profile, 2) == profile.stages
+    True
+    """
     if not (profile.application.is_local and profile.settings):
         return profile.stages
     profiled_slots = min(setting.configuration.num_slots for setting in profile.settings)

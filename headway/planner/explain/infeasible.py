@@ -11,8 +11,9 @@ import numpy as np
 
 from headway.assumptions.planning import CLOSE_TO_FLOOR_RATIO, NODE_COUNTS_TRIED
 from headway.digits import format_money
-from headway.domain import FrontierPoint, JobProfile, Target
+from headway.domain import FrontierPoint, Target
 from headway.domain.target import targets_text
+from headway.models.job.setting import stages_on
 from headway.planner.bill import bill_per_hour, excess_of_limits, files_per_hour, within_limits
 from headway.planner.candidates import Candidates, all_candidates
 from headway.planner.explain.reasons import broken_promise, saturation_text
@@ -71,14 +72,16 @@ def physical_floor_s(question: Question) -> float:
     It is a mean, without noise and margin: theory.md (P13).
     """
     promised = PromisedLatency(profile=question.profile, target=question.target)
-    batch_s = _empty_batch_s(question.profile)
+    batch_s = _empty_batch_s(question)
     waited_s = promised.wait_weight * max(question.space.trigger_s or 0.0, batch_s)
     return promised.shift_s + waited_s + batch_s - promised.after_commit_s
 
 
-def _empty_batch_s(profile: JobProfile) -> float:
-    """Driver and one task of each level, without rows."""
-    levels = groupby(profile.stages, key=lambda stage: stage.level)
+def _empty_batch_s(question: Question) -> float:
+    """Driver and one task of each level, without rows, where tasks wait least (T10)."""
+    profile, space = question.profile, question.space
+    stages = stages_on(profile, space.num_slots(space.min_nodes))
+    levels = groupby(stages, key=lambda stage: stage.level)
     return profile.driver_s + sum(max(stage.task_fixed_s for stage in pool) for _, pool in levels)
 
 
@@ -222,7 +225,7 @@ def _empty_batch_text(question: Question) -> str:
     """What no number of nodes shortens, with the wait for a fixed trigger if it is the longer."""
     trigger_s = question.space.trigger_s or 0.0
     is_waited_for = PromisedLatency(profile=question.profile, target=question.target).wait_weight
-    if is_waited_for and trigger_s > _empty_batch_s(question.profile):
+    if is_waited_for and trigger_s > _empty_batch_s(question):
         wait = f"waiting for a trigger of {format_duration(trigger_s)}"
         return f"{wait}, driver and one task per stage"
     return "driver plus one task per stage"
