@@ -177,7 +177,9 @@ def test_fewer_rows_need_no_more_nodes(slower: ApplicationProfile, trigger: floa
     assert [plan.nodes for plan in plans] == sorted(plan.nodes for plan in plans)
     assert all(plan.max_rate_per_s == plans[0].max_rate_per_s for plan in plans[:2])
     for plan in plans:
+        assert plan.expected.tuple_latency is not None
         interval = plan.expected.tuple_latency.interval90_p99_s
+        assert interval is not None
         assert interval.high == pytest.approx(plan.planned_s)
 
 

@@ -81,7 +81,9 @@ def feasible_plan(
 
     @cache
     def searched() -> Iterator[FrontierPoint]:
-        return with_point_of_plan(frontier_around(question, nodes, fewest.nodes or nodes), plan_point())
+        return with_point_of_plan(
+            frontier_around(question, nodes, fewest.nodes or nodes), plan_point()
+        )
 
     @cache
     def up_to_own() -> tuple[FrontierPoint, ...]:

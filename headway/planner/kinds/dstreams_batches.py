@@ -137,7 +137,7 @@ class DStreamsBatches:
 
     def upper_factor(self, setting: DStreamsSetting, load: float, score: float) -> float:
         """Factor at the upper end: fewer rows than profiled take no longer than those do (V7)."""
-        profiled_load = self.seen.batch_interval_s / setting.batch_interval_s
+        profiled_load = self.profiled_setting.batch_interval_s / setting.batch_interval_s
         return math.exp(score * self.spread(setting, max(load, profiled_load)))
 
     def rate_at(self, load: float) -> float | None:
