@@ -9,7 +9,7 @@ LEAST_GAP_S = seconds(
     value=0.5,
     source="judgement: a stop takes a tenth of it; by the status alone, 3 of 21 stops interrupted "
     "a batch",
-    influences="clean stops of a running query",
+    influences="clean stops of a running query, and which pauses count as idle",
 )
 LEAST_GAP_SHARE = Assumption(
     name="Minimum time to the next trigger for a stop, as a share of the trigger interval",

@@ -9,9 +9,8 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from headway.assumptions import live
+from headway.assumptions import live, tuning
 from headway.assumptions.logs import AT_ONCE_MS
-from headway.assumptions.tuning import FOUND_DRIFT_RATIO, LEARNING_BATCHES, WATCHED_S
 from headway.domain import (
     Z90,
     Configuration,
@@ -160,7 +159,7 @@ class LiveQuery:
         limit = self.max_offsets or configuration.max_offsets_per_trigger
         return replace(configuration, max_offsets_per_trigger=limit)
 
-    def recent(self, within_s: float = WATCHED_S.value) -> list[Observed]:
+    def recent(self, within_s: float = tuning.WATCHED_S.value) -> list[Observed]:
         """The batches of the last minutes, of this run alone."""
         last = self.last
         if last is None:
@@ -215,7 +214,7 @@ class LiveQuery:
         the age of its JVM (E6), (E35). Chance: how batches and runs usually differ, (P2).
         """
         cost_batches = self._telling()
-        if len(cost_batches) < LEARNING_BATCHES.value:
+        if len(cost_batches) < tuning.LEARNING_BATCHES.value:
             return None
         rows = np.array([float(observed.batch.num_rows) for observed in cost_batches])
         durations_s = np.array([max(observed.batch.duration_s, 1e-3) for observed in cost_batches])
@@ -239,7 +238,7 @@ class LiveQuery:
             interval_s=interval_s,
         ) or ((None, None), None)
         num_to_find = batches_to_find(
-            FOUND_DRIFT_RATIO.value,
+            tuning.FOUND_DRIFT_RATIO.value,
             expected_s=fixed_s + per_row_s * usual_rows,
             noise=noise,
             interval_s=interval_s,
@@ -336,11 +335,14 @@ class LiveQuery:
         )
 
     def _asked_in_vain_s(self, batch: LiveBatch) -> float | None:
-        """When the source of an idle query was last asked, and had no rows: one trigger before."""
+        """When the source of an idle query was last asked, and had no rows: one trigger before.
+
+        A pause that is shorter than the driver may take from one batch to the next says nothing.
+        """
         if batch.free_s is None or self._interval_s is None:
             return None
         asked_s = batch.started_s - max(self._interval_s, ms_to_s(AT_ONCE_MS.value))
-        return asked_s if asked_s >= batch.free_s else None
+        return asked_s if asked_s >= batch.free_s + tuning.LEAST_GAP_S.value else None
 
     def _counted(self, batch: LiveBatch) -> tuple[float, float]:
         """Its position and what was available; what it took if offsets count no rows."""

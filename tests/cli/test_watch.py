@@ -158,6 +158,19 @@ def test_rows_after_a_pause_of_the_source_have_not_waited_since_the_batch_before
     assert look.late_ratio == 0.0
 
 
+def test_a_driver_that_is_slow_between_batches_hides_no_wait(tmp_path: Path, profile: str) -> None:
+    query = FakeQuery(a_profile(), 5000.0)
+    lines = [*query.head()]
+    for number in range(40):
+        start, end = query.read, query.read + 5500
+        lines.append(query.line(query.at_s + 1.1 * number, 1.0, start, end, end))
+        query.read, query.batch_id = end, query.batch_id + 1
+    log = a_file(tmp_path, "\n".join(lines) + "\n")
+    look = watch(log, profile=profile, target=TARGET, trigger=0.0).look()
+    # Half of the time since the batch before, and the batch itself.
+    assert look.latency is not None and look.latency.mean_s == pytest.approx(1.52, abs=0.02)
+
+
 def test_rows_have_waited_while_the_query_was_down(tmp_path: Path, profile: str) -> None:
     log = a_file(tmp_path, in_bursts(30, runs=2))
     look = watch(log, profile=profile, target=TARGET, trigger="1s").look()
