@@ -130,9 +130,7 @@ def clocked_slowdowns(num_servers: Numeric, groups: Sequence[ThreadGroup]) -> li
     def rate(index: int, state: list[Array]) -> Array:
         return _mean_rate(servers, others[index], state, num_more=1)
 
-    busy = _fixed_point(
-        len(groups), lambda index, state: np.minimum(busy_alone[index] / rate(index, state), 1.0)
-    )
+    busy = _clocked_busy(servers, num_threads, busy_alone)
     demand = sum((np.asarray(group.demand, dtype=np.float64) for group in groups), np.zeros(()))
     saturated = demand >= servers
     for busy_ratio, group in zip(busy, groups, strict=True):
@@ -167,6 +165,53 @@ def _fixed_point(num_groups: int, next_busy: Callable[[int, list[Array]], Array]
     return busy
 
 
+def _clocked_busy(
+    servers: Array, num_threads: list[NDArray[np.int64]], busy_alone: list[Array]
+) -> list[Array]:
+    """The fixed point of (R3), which settings near saturation reach last.
+
+    Those that do not move any more, to the last digit, are computed no longer.
+    """
+    num_groups, most = len(num_threads), [int(counts.max()) for counts in num_threads]
+    values = np.broadcast_arrays(servers, *num_threads, *busy_alone)
+    shape = values[0].shape
+    flat = [array.reshape(-1) for array in values]
+    settled: list[Array] = [np.zeros(flat[0].size) for _ in range(num_groups)]
+    busy = [busy_ratios.copy() for busy_ratios in settled]
+    moving = np.arange(flat[0].size)
+    others = _beside_each(flat[1 : num_groups + 1], most)
+    for _ in range(_MOST_ITERATIONS):
+        updated = [
+            np.minimum(ratio / _mean_rate(flat[0], binomials, busy, num_more=1), 1.0)
+            for ratio, binomials in zip(flat[num_groups + 1 :], others, strict=True)
+        ]
+        steps = np.max([np.abs(a - b) for a, b in zip(updated, busy, strict=True)], axis=0)
+        busy = updated
+        if np.max(steps, initial=0.0) <= _TOLERANCE:
+            break
+        still = np.flatnonzero(steps)
+        if 2 * len(still) < len(moving):
+            for busy_ratios, last in zip(settled, busy, strict=True):
+                busy_ratios[moving] = last
+            moving, busy = moving[still], [last[still] for last in busy]
+            flat = [array[still] for array in flat]
+            others = _beside_each(flat[1 : num_groups + 1], most)
+    for busy_ratios, last in zip(settled, busy, strict=True):
+        busy_ratios[moving] = last
+    return [busy_ratios.reshape(shape) for busy_ratios in settled]
+
+
+def _beside_each(num_threads: list[NDArray[np.int64]], most: list[int]) -> list[list[_Binomial]]:
+    """The active threads of each group beside a thread of each one, of at most so many."""
+    return [
+        [
+            _binomial(counts, most[group] - (group == index))
+            for group, counts in enumerate(_others_of(num_threads, index))
+        ]
+        for index in range(len(num_threads))
+    ]
+
+
 def _others_of(groups: list[NDArray[np.int64]], index: int) -> list[NDArray[np.int64]]:
     """The threads beside one of the group ``index``."""
     return [
@@ -174,11 +219,15 @@ def _others_of(groups: list[NDArray[np.int64]], index: int) -> list[NDArray[np.i
     ]
 
 
-def _binomial(num_threads: NDArray[np.int64]) -> _Binomial:
-    """Probabilities of 0, 1, .. active threads, along a new last axis, by their busy share."""
+def _binomial(num_threads: NDArray[np.int64], most: int | None = None) -> _Binomial:
+    """Probabilities of 0, 1, .. active threads, along a new last axis, by their busy share.
+
+    The axis goes up to ``most``, by default to the largest number of threads.
+    """
+    most = int(num_threads.max()) if most is None else max(most, 0)
     # The number of ways to choose active threads does not depend on how busy they are.
-    log_factorial = np.concatenate([[0.0], np.cumsum(np.log(np.arange(1, num_threads.max() + 1)))])
-    active = np.arange(num_threads.max() + 1)
+    log_factorial = np.concatenate([[0.0], np.cumsum(np.log(np.arange(1, most + 1)))])
+    active = np.arange(most + 1)
     num_idle = num_threads[..., np.newaxis] - active
     idle = np.maximum(num_idle, 0)
     log_ways = (
