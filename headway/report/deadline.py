@@ -108,7 +108,8 @@ def _plan_sections(plan: BatchAnswer) -> tuple[Section, ...]:
     left_out = {FindingCode.TARGET_OF_PROFILE, *_ABOUT_OTHER_SIZES}
     if _has_deadline_of_profile(plan):
         table, *legends = run_time_sections(plan)
-        by_nodes = [replace(table, text_rows=_FEW_ROWS), *legends]
+        # The deadline has a line of its own, and all of it must fit on one screen.
+        by_nodes = [replace(table, text_rows=_FEW_ROWS - 1), *legends]
         left_out -= {*_ABOUT_OTHER_SIZES}
     findings = [finding for finding in plan.findings if finding.code not in left_out]
     further = "" if len(findings) <= MOST_NOTES else "more notes, "
