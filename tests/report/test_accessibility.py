@@ -65,6 +65,8 @@ def test_nothing_on_a_page_is_seriously_wrong(
     page = looked_at(browser, (tmp_path / "page.html").as_uri(), scheme)
     for width in WIDTHS:
         page.set_viewport_size({"width": width, "height": 900})
+        # A page hears of its new width before it draws the next frame.
+        page.evaluate("new Promise(requestAnimationFrame)")
         assert page.evaluate("document.documentElement.scrollWidth") <= width
         assert page.evaluate(_SERIOUS) == []
     page.emulate_media(media="print")
