@@ -224,8 +224,8 @@ def format_durations(*durations_s: float) -> list[str]:
     for unit in ("ms", "s", "min", "h", "d"):
         numbers = [duration_s / _DURATION_S[unit] for duration_s in durations_s]
         # Nobody counts in tenths of a minute or of an hour.
-        least = _READABLE_FROM if unit in {"ms", "s"} else 1.0
-        if min(numbers) >= least and max(numbers) < 999.5:
+        readable_from = _READABLE_FROM if unit in {"ms", "s"} else 1.0
+        if min(numbers) >= readable_from and max(numbers) < 999.5:
             return [f"{_three_digits(number)} {unit}" for number in numbers]
     return texts
 

@@ -9,6 +9,7 @@ from headway.api.arguments import SPECS
 from headway.api.specs import plan_spec
 from headway.domain.kept_promise import KeptPromise
 from headway.domain.later import later
+from headway.domain.node_type import currency_of
 from headway.errors import InfeasibleError, InputError
 from headway.formats.lock_file import AnyLocked, Lock, Locked, LockedBatch
 from headway.spec.spec_file import Planned, PlannedBatch, PlannedJob
@@ -81,7 +82,7 @@ def _locked_stream(planned: PlannedJob) -> Locked:
         nodes=plan.nodes,
         cost_per_hour=plan.cost_per_hour,
         requests_cost_per_hour=None if plan.writes is None else plan.writes.bill_per_hour or None,
-        currency=None if plan.node_type is None else plan.node_type.currency or None,
+        currency=currency_of(plan.node_type) or None,
         planned_latency_s=plan.planned_latency_s if plan.feasible else None,
         batch_duration_s=None if duration is None else duration.mean_s,
         kept_probability=later(lambda: plan.kept_probability),
@@ -109,7 +110,7 @@ def _locked_batch(planned: PlannedBatch) -> LockedBatch:
         promises=(KeptPromise.of(plan.deadline),),
         nodes=plan.nodes,
         cost_per_run=plan.run.cost_per_run,
-        currency=None if node_type is None else node_type.currency or None,
+        currency=currency_of(node_type) or None,
         planned_run_time_s=plan.run.planned_s if plan.feasible else None,
         run_time_s=plan.run.mean_s,
         kept_probability=plan.kept_probability,

@@ -134,6 +134,11 @@ class NodeType:
             )
 
 
+def currency_of(node_type: NodeType | None) -> str:
+    """The currency of the price of a node type; empty if it is unknown."""
+    return "" if node_type is None else node_type.currency
+
+
 def _whole(text: str) -> int:
     if not re.fullmatch(r"[+-]?[0-9]{1,9}", text):
         raise InputError(f"{text!r} is no whole number")

@@ -14,6 +14,7 @@ from typing import Any, ClassVar, TypeAlias
 
 from headway.digits import format_money
 from headway.domain import Outage, Prediction, StreamAnswer
+from headway.domain.node_type import currency_of
 from headway.domain.target import targets_text
 from headway.report.axes import Axes, Scale, axis, durations, place_percent, rates, ticks_to
 from headway.report.comparison import ComparedFigure, Comparison
@@ -48,7 +49,7 @@ def frontier_charts(plan: StreamAnswer) -> tuple[Chart, ...]:
     if not plan.frontier:
         return ()
     requested_rate_per_s = plan.arrivals.rate_per_s
-    currency = "" if plan.node_type is None else plan.node_type.currency
+    currency = currency_of(plan.node_type)
     rates_per_s = [point.sustainable_rate_per_s for point in plan.frontier]
     planned_point, better_point = plan.chosen if plan.feasible else None, another_carries_more(plan)
     ticks, top = axis([*rates_per_s, requested_rate_per_s], rates)
@@ -64,8 +65,9 @@ def frontier_charts(plan: StreamAnswer) -> tuple[Chart, ...]:
         parts = [f"{counted(point.nodes, 'node')}: {rate}", setting]
         cost = ""
         if point.cost_per_hour is not None:
-            cost = format_money(point.cost_per_hour * HOURS_PER_MONTH)
-            parts.append(f"{cost} {currency}".rstrip() + " per month")
+            cost_per_month = point.cost_per_hour * HOURS_PER_MONTH
+            cost = format_money(cost_per_month)
+            parts.append(f"{format_money(cost_per_month, currency=currency)} per month")
         if rate_per_s > 0 and not point.calibrated:
             parts.append("extrapolated")
         height_percent = place_percent(rate_per_s, top)

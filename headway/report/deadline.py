@@ -9,6 +9,7 @@ from dataclasses import replace
 from headway.assumptions.planning import SAME_FIGURE_RATIO
 from headway.digits import format_money, rounded_up
 from headway.domain import BatchAnswer, Deadline, DeadlinePoint, FindingCode
+from headway.domain.node_type import currency_of
 from headway.domain.sheet import Kind, Section, Sheet, setting_lines
 from headway.formats.as_json import deadline_json
 from headway.formats.codec import data_of
@@ -26,7 +27,10 @@ from headway.words.predictions import duration_against, with_limit
 
 _MOST_ROWS, _FEW_ROWS = 16, 3
 #: They say why more nodes do not help, which matters if there are too few.
-_ABOUT_OTHER_SIZES = (FindingCode.MORE_NODES_LESS_SURE, FindingCode.MODEL_RISES)
+_ABOUT_OTHER_SIZES: tuple[FindingCode, ...] = (
+    FindingCode.MORE_NODES_LESS_SURE,
+    FindingCode.MODEL_RISES,
+)
 
 
 def deadline_sheet(plan: BatchAnswer) -> Sheet:
@@ -105,12 +109,12 @@ def run_time_texts(plan: BatchAnswer) -> tuple[str, str, str]:
 def _plan_sections(plan: BatchAnswer) -> tuple[Section, ...]:
     """What to set, and what of the run matters for the chosen number of nodes."""
     by_nodes: list[Section] = []
-    left_out = {FindingCode.TARGET_OF_PROFILE, *_ABOUT_OTHER_SIZES}
+    left_out = _ABOUT_OTHER_SIZES
     if _has_deadline_of_profile(plan):
         table, *legends = run_time_sections(plan)
         # The deadline has a line of its own, and all of it must fit on one screen.
         by_nodes = [replace(table, text_rows=_FEW_ROWS - 1), *legends]
-        left_out -= {*_ABOUT_OTHER_SIZES}
+        left_out = (FindingCode.TARGET_OF_PROFILE,)
     findings = [finding for finding in plan.findings if finding.code not in left_out]
     further = "" if len(findings) <= MOST_NOTES else "more notes, "
     pointer = f"--verbose shows {further}the run time by nodes, and the source of every number"
@@ -228,8 +232,7 @@ def _times_beside(plan: BatchAnswer, point: DeadlinePoint) -> tuple[str, str]:
 def _cost_per_run(plan: BatchAnswer, point: DeadlinePoint) -> str:
     if point.cost_per_run is None:
         return "-"
-    currency = "" if plan.node_type is None else plan.node_type.currency
-    return format_money(point.cost_per_run, currency=currency)
+    return format_money(point.cost_per_run, currency=currency_of(plan.node_type))
 
 
 def all_points(plan: BatchAnswer) -> tuple[DeadlinePoint, ...]:

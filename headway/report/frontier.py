@@ -8,6 +8,7 @@ from dataclasses import replace
 from headway.assumptions.planning import SAME_FIGURE_RATIO
 from headway.digits import format_max_rate, format_money
 from headway.domain import FrontierPoint, PromiseNeed, StreamAnswer
+from headway.domain.node_type import currency_of
 from headway.units import counted, format_duration
 
 NO_RATE = "no rate"
@@ -87,7 +88,7 @@ def needs_rows(plan: StreamAnswer) -> list[tuple[str, ...]]:
         return []
     max_nodes = plan.frontier[-1].nodes if plan.frontier else plan.nodes
     most_nodes = _of_type(max_nodes, None if plan.node_type is None else plan.node_type.name)
-    currency = "" if plan.node_type is None else plan.node_type.currency
+    currency = currency_of(plan.node_type)
     rows: list[tuple[str, ...]] = [
         (need.promise, "alone", _need_text(need, currency)) for need in needs
     ]

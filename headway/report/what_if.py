@@ -18,6 +18,7 @@ from headway.domain import (
     StreamAnswer,
     Target,
 )
+from headway.domain.node_type import currency_of
 from headway.models.batches.windows import window_law
 from headway.models.job.predict import predictions_at
 from headway.models.job.setting import duration_model, setting_law
@@ -65,7 +66,7 @@ class WhatIf:
             also=plan.also,
             is_met=plan.feasible,
             cost_per_node_hour=None if cost is None else cost / plan.nodes,
-            currency="" if plan.node_type is None else plan.node_type.currency,
+            currency=currency_of(plan.node_type),
             profile_file=profile_file,
         )
 

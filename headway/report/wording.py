@@ -23,6 +23,7 @@ from headway.domain import (
     StreamAnswer,
 )
 from headway.domain.finding import CAUTIONS, OF_GROWTH
+from headway.domain.node_type import currency_of
 from headway.domain.sheet import Section
 from headway.units import (
     counted,
@@ -352,8 +353,7 @@ def _setting_row(
 
 def cost_head(plan: StreamAnswer) -> str:
     """The head of a column of prices per hour: their currency, if it is known."""
-    currency = "" if plan.node_type is None else plan.node_type.currency
-    return f"{currency or 'cost'}/h"
+    return f"{currency_of(plan.node_type) or 'cost'}/h"
 
 
 def cost_text(cost_per_hour: float | None) -> str:

@@ -9,6 +9,7 @@ from typing import Any, Literal, TypeAlias
 
 from headway.assumptions.advice import SHOWN_CHANGE_RATIO
 from headway.domain import AnyAnswer, Applies
+from headway.domain.node_type import currency_of
 from headway.domain.result import Result
 from headway.domain.stage import phase_called
 from headway.domain.target import targets_text
@@ -154,7 +155,7 @@ def plan_difference(
 
 def sized(plan: AnyAnswer) -> Sized:
     """The question of a plan, and its size; runs of batch jobs have no cost per hour."""
-    currency = "" if plan.node_type is None else plan.node_type.currency
+    currency = currency_of(plan.node_type)
     if plan.cost is None and not plan.ends and plan.writes is not None:
         currency = plan.writes.currency
     return Sized(

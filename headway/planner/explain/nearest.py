@@ -25,6 +25,7 @@ from headway.domain import (
     PromiseNeed,
     Target,
 )
+from headway.domain.node_type import currency_of
 from headway.domain.target import targets_text
 from headway.planner.bill import within_limits
 from headway.planner.candidates import all_candidates
@@ -176,8 +177,7 @@ class Nearest:
         bought = beyond.fewest(lambda question: question)
         if bought is None:
             return
-        cost, node_type = bought.cost, bought.offer.node_type
-        currency = "" if node_type is None else node_type.currency
+        cost, currency = bought.cost, currency_of(bought.offer.node_type)
         price = "" if cost is None else f", {format_money(cost, currency=currency)} per hour"
         way = "nodes" if bought.offer.budget_per_hour is None else "budget"
         text = f"{self._asked} at {self._rate} with {bought.in_words}{price}"
