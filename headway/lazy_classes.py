@@ -81,6 +81,7 @@ def changed(noun: Made, **changes: Any) -> Made:
     Interval(low=0.5, high=0.7)
     """
     kind: Any = noun.__class__
+    assert not hasattr(kind, "__post_init__"), "its fields are checked"
     names, values_of = _fields_of(kind)
     copy: Made = object.__new__(kind)
     for name, value in zip(names, values_of(noun), strict=True):
@@ -117,9 +118,10 @@ class Identity:
 @cache
 def _fields_of(noun: Any) -> tuple[tuple[str, ...], Callable[[Any], tuple[Any, ...]]]:
     """Names of the fields of a class, and what reads all of them."""
-    assert not hasattr(noun, "__post_init__"), "its fields are checked"
     names = tuple(member.name for member in fields(noun))
-    return names, attrgetter(*names)
+    if len(names) > 1:
+        return names, attrgetter(*names)
+    return names, lambda instance: tuple(getattr(instance, name) for name in names)
 
 
 if TYPE_CHECKING:
@@ -250,10 +252,12 @@ def _refuse_deletion(_: Any, name: str) -> None:
     raise FrozenInstanceError(f"cannot delete field {name!r}")
 
 
-def _state(noun: Any) -> list[Any]:
-    return [getattr(noun, member.name) for member in fields(noun)]
+def _state(noun: Any) -> tuple[Any, ...]:
+    _, values_of = _fields_of(noun.__class__)
+    return values_of(noun)
 
 
-def _set_state(noun: Any, state: list[Any]) -> None:
-    for member, value in zip(fields(noun), state, strict=True):
-        _put(noun, member.name, value)
+def _set_state(noun: Any, state: tuple[Any, ...]) -> None:
+    names, _ = _fields_of(noun.__class__)
+    for name, value in zip(names, state, strict=True):
+        _put(noun, name, value)

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 
 import pytest
 
-from headway.lazy_classes import dataclass, frozen_dataclass
+from headway.lazy_classes import changed, dataclass, frozen_dataclass
 
 
 def _classes(decorated: Callable[..., Any]) -> tuple[Any, Any]:
@@ -109,6 +109,13 @@ class Job:
     sizes: tuple[int, ...] = ()
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OneField:
+    """One whose values are not several."""
+
+    names: tuple[str, ...]
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class WithoutSlots:
     """One of identity, with a representation of its own."""
@@ -123,6 +130,10 @@ def test_they_are_written_and_read() -> None:
     job = Job(name="a", sizes=(1, 2))
     assert pickle.loads(pickle.dumps(job)) == job
     assert len({job, copy.copy(job), Job(name="b")}) == 2
+    row = OneField(names=("a", "b"))
+    assert pickle.loads(pickle.dumps(row)) == row
+    assert changed(row, names=()) == OneField(names=())
+    assert changed(row) == row
 
 
 def test_own_methods_stay() -> None:

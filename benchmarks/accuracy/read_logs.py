@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from headway.domain import JobProfile
-from headway.profiler.collect import CollectedLogs, collect
+from headway.profiler.collect import collect
+from headway.profiler.contents import CollectedLogs
 from headway.profiler.engines.in_process import read_in_process
 from headway.profiler.logs.sources import EventLog, find_event_logs
 from headway.profiler.logs.unpacking import unpack

@@ -10,6 +10,8 @@ from headway.formats.codec import plain_data
 from headway.formats.yaml_document import plain_scalar
 
 _LINE_WIDTH = 100
+# Seven times as fast where PyYAML has libyaml, as its wheels do.
+_DUMPER = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 
 
 def yaml_text(noun: object) -> str:
@@ -28,7 +30,7 @@ def yaml_text(noun: object) -> str:
     _lay_out(node, indent=-2, before=0)
     if isinstance(node, yaml.CollectionNode):
         node.flow_style = False  # the outermost keeps its keys apart, however few
-    text: str = yaml.serialize(node, Dumper=yaml.SafeDumper, width=_LINE_WIDTH, allow_unicode=True)
+    text: str = yaml.serialize(node, Dumper=_DUMPER, width=_LINE_WIDTH, allow_unicode=True)
     return text
 
 

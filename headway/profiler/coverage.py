@@ -9,7 +9,7 @@ from typing import Any
 from headway.assumptions.logs import LEAST_BELIEVED_RATIO, LEAST_USUAL_RATIO
 from headway.domain import Coverage, Share
 from headway.profiler import schema
-from headway.profiler.collect import ApplicationFacts
+from headway.profiler.contents import ApplicationFacts
 from headway.profiler.ids import Ranges, united
 from headway.profiler.logs.sources import EventLog
 from headway.profiler.rows import Record

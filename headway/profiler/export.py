@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from headway.errors import HeadwayError
-from headway.profiler.collect import ApplicationFacts
+from headway.profiler.contents import ApplicationFacts
 from headway.profiler.logs.limits import DEFAULT_LIMITS
 from headway.profiler.pieces import Engine, Order, Piece
 from headway.profiler.recorded_queries import QueryLife

@@ -73,6 +73,16 @@ class Gathered(msgspec.Struct):
     tasks_again: dict[tuple[int, int, int | None], bytes] = {}
     left_out: Ranges = ()
 
+    @property
+    def repeated_tasks(self) -> Ranges:
+        """Ids of tasks whose end occurs more than once."""
+        return self.ids.get(schema.TASK_END, Ids()).repeated
+
+    @property
+    def must_count_again(self) -> bool:
+        """Whether a task may have been counted twice: :meth:`count_tasks_again`."""
+        return bool(self.num_unnamed_tasks or self.repeated_tasks)
+
     def add(self, other: Gathered) -> None:
         """Data gathered from other pieces of the same log."""
         for event, num_lines in other.counts.items():

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, NamedTuple
 
+from headway.profiler.contents import CollectedLogs
 from headway.profiler.gathered import Gathered
 from headway.profiler.gatherer import Gatherer
 from headway.profiler.ids import Ranges
@@ -53,24 +54,28 @@ class Piece(NamedTuple):
 class Order(NamedTuple):
     """Requested result of a piece: sums, or with ``wants_rows`` the rows of the tables.
 
-    ``tasks_again`` as in :class:`headway.profiler.gatherer.Gatherer`.
+    ``tasks_again`` as in :class:`headway.profiler.gatherer.Gatherer`. ``contents_of`` makes the
+    contents of a log from its sums, if the piece is all of the log.
     """
 
     piece: Piece
     limits: UnpackLimits
     wants_rows: bool = False
     tasks_again: Ranges | None = None
+    contents_of: Callable[[Gathered], CollectedLogs] | None = None
 
 
 class Result(NamedTuple):
     """Result of a piece, or of several pieces of one log, as requested.
 
-    ``unpacked_bytes`` is the uncompressed size of compressed files, ``failure`` the reason why the
-    piece, and so its log, cannot be read.
+    ``contents`` are those of a whole log, in place of its sums. ``unpacked_bytes`` is the
+    uncompressed size of compressed files, ``failure`` the reason why the piece, and so its log,
+    cannot be read.
     """
 
     app: int
     gathered: Gathered | None = None
+    contents: CollectedLogs | None = None
     rows: Mapping[str, list[Record]] = {}  # never changed
     unpacked_bytes: int = 0
     failure: str = ""
@@ -113,7 +118,11 @@ def carried_out(order: Order, on_progress: OnProgress) -> Result:
         return Result(piece.app, failure=why_unreadable(error))
     if order.wants_rows:
         return Result(piece.app, rows=tables)
-    return Result(piece.app, gatherer.done(), unpacked_bytes=plain_bytes if piece.is_packed else 0)
+    result = Result(piece.app, unpacked_bytes=plain_bytes if piece.is_packed else 0)
+    gathered = gatherer.done()
+    if order.contents_of is None or gathered.must_count_again:
+        return result._replace(gathered=gathered)
+    return result._replace(contents=order.contents_of(gathered))
 
 
 def _blocks(order: Order) -> Iterator[tuple[bytes, int]]:

@@ -48,6 +48,7 @@ def interval_s(text: str) -> Fraction | None:
 
 
 _STRUCT = "named_struct(start, "
+_STRUCT_PARTS = re.compile(r"named_struct\(start, |[()]|, end, ")
 _TYPES = re.compile(r", (?:Long|Timestamp(?:NTZ)?)Type, (?:Long|Timestamp(?:NTZ)?)Type\)$")
 _MOST_CONVERSIONS = 4
 _MICROS_PER_S = 10**6
@@ -74,7 +75,10 @@ def windows_of(operators: Iterable[PrintedOperator]) -> tuple[EventTimeWindow, .
 def _start_end_structs(text: str) -> Iterator[tuple[str, str]]:
     """The two expressions of every outermost ``named_struct(start, ..., end, ...)``."""
     begin, depth, middle = -1, 0, -1
-    for match in re.finditer(r"named_struct\(start, |[()]|, end, ", text):
+    first = text.find(_STRUCT)
+    if first < 0:
+        return
+    for match in _STRUCT_PARTS.finditer(text, first):
         token = match[0]
         if begin < 0:
             if token == _STRUCT:

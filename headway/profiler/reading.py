@@ -10,10 +10,11 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
-from headway.domain.log_questions import DEFAULT_MASTER, LogsQuestion
+from headway.domain.log_questions import DEFAULT_MASTER, LogsQuestion, ProfileQuestion
 from headway.errors import InputError, MissingPackagesError, SparkUnavailableError
 from headway.lazy_classes import dataclass
-from headway.profiler.collect import CollectedLogs, collect
+from headway.profiler.collect import Finish, collect
+from headway.profiler.contents import CollectedLogs
 from headway.profiler.engines import on_spark
 from headway.profiler.engines.in_process import read_in_process
 from headway.profiler.logs.event_logs import nothing_read
@@ -22,6 +23,7 @@ from headway.profiler.logs.sources import EventLog, LogFailure, find_event_logs
 from headway.profiler.logs.through_spark import unpack_with_spark
 from headway.profiler.logs.unpacking import unpack
 from headway.profiler.pieces import Engine, OnProgress, Piece, pieces_of
+from headway.profiler.streaming.log_runs import with_runs
 from headway.profiler.work_folder import signals_end_the_block, work_folder
 from headway.units import parse_size_bytes
 
@@ -99,7 +101,9 @@ def read_logs(sources: Sequence[str | Path], question: LogsQuestion) -> Iterator
         else:
             tell = stack.enter_context(_watched(session, tell))
             reader = partial(on_spark.read_on_spark, session)
-        collected = collect(pieces, reader, limits)
+        collected = collect(
+            pieces, reader, limits, lambda app: _finish_of(question, unpacked.logs[app].name)
+        )
         failures = (
             *found_logs.failures,
             *unpacked.failures,
@@ -116,6 +120,14 @@ def read_logs(sources: Sequence[str | Path], question: LogsQuestion) -> Iterator
             engine=reader,
             tell=tell,
         )
+
+
+def _finish_of(question: LogsQuestion, log_name: str) -> Finish:
+    """Measures the runs of a log's queries as the question has them, where the log is read."""
+    if isinstance(question, ProfileQuestion):
+        queries, trigger_s = question.queries, question.trigger_s
+        return partial(with_runs, name=log_name, queries=queries, trigger_s=trigger_s)
+    return partial(with_runs, name=log_name)
 
 
 def _started(

@@ -9,7 +9,7 @@ from headway.errors import EventLogError, HeadwayError, InputError, argument
 from headway.lazy_classes import dataclass
 from headway.profiler import schema
 from headway.profiler.application.applications import profile_application
-from headway.profiler.collect import ApplicationFacts, CollectedLogs, each_application
+from headway.profiler.contents import ApplicationFacts, CollectedLogs, each_application
 from headway.profiler.coverage import coverage_of
 from headway.profiler.logs.sources import EventLog
 from headway.profiler.recorded_queries import RecordedQuery, recorded_queries

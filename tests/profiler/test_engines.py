@@ -27,7 +27,8 @@ from headway.formats.profile_file import dump_profile
 from headway.profiler import gathered as gathering
 from headway.profiler import pieces as cutting
 from headway.profiler import schema
-from headway.profiler.collect import CollectedLogs, collect
+from headway.profiler.collect import collect
+from headway.profiler.contents import CollectedLogs
 from headway.profiler.engines import in_process
 from headway.profiler.engines.in_process import _Shared, read_in_process
 from headway.profiler.engines.on_spark import read_on_spark
@@ -39,6 +40,8 @@ from headway.profiler.logs.sources import find_event_logs
 from headway.profiler.logs.unpacking import unpack
 from headway.profiler.pieces import Engine, Order, Result, pieces_of
 from headway.profiler.recording.recorder_file import RotatingFile
+from headway.profiler.streaming.log_runs import with_runs
+from headway.profiler.streaming.summarize import summarize
 from tests.profiler.event_log import (
     AppLog,
     Query,
@@ -174,6 +177,63 @@ def test_profiles_of_both_engines_are_the_same_to_the_byte(
         assert (ours.profile is None) == (theirs.profile is None)
         if ours.profile is not None and theirs.profile is not None:
             assert dump_profile(ours.profile) == dump_profile(theirs.profile)
+
+
+def test_runs_are_measured_where_their_log_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("headway.profiler.engines.in_process._WORTH_A_PROCESS_BYTES", 1)
+    runs = [
+        replace(QUERY, seed=seed, name="orders", rate_per_s=9_000.0 * seed) for seed in range(1, 5)
+    ]
+    folder = tmp_path / "logs"
+    folder.mkdir()
+    for run in runs[:-1]:
+        write_gzip(AppLog(app_id=f"app-{run.seed}").add(run).lines, folder / f"{run.seed}.gz")
+    # Ends of tasks that occur twice are counted when all of them are known.
+    doubled = [line for line in AppLog(app_id="app-4").add(runs[-1]).lines for _ in range(2)]
+    write_gzip(doubled, folder / "4.gz")
+    logs = find_event_logs([folder]).logs
+    unpacked = unpack(logs, tmp_path / "work", stay_packed=True).logs
+    pieces = pieces_of(tmp_path / "work")
+    results: list[Result] = []
+
+    def engine(orders: Sequence[Order]) -> Iterator[Result]:
+        for result in in_processes(2)(orders):
+            results.append(result)
+            yield result
+
+    measured = collect(
+        pieces, engine, finish_of=lambda app: functools.partial(with_runs, name=unpacked[app].name)
+    )
+    of_whole_logs = [result for result in results if result.contents is not None]
+    assert len(of_whole_logs) == 3
+    assert all(log.contents and log.contents.runs for log in of_whole_logs)
+    assert not measured.stage_runs and set(measured.runs) == set(unpacked)
+    as_collected = collect(pieces, in_processes(1))
+    assert as_collected.stage_runs and not as_collected.runs
+    profile, expected = (
+        summarize(contents, unpacked, (), "0") for contents in (measured, as_collected)
+    )
+    assert len(profile.settings) == len(runs)
+    assert profile == expected
+
+
+def test_a_run_without_executors_is_refused_only_if_it_is_chosen(tmp_path: Path) -> None:
+    broken, sound = AppLog(app_id="app-1"), AppLog(app_id="app-2")
+    broken.events = [
+        event for event in broken.events if event["Event"] != "SparkListenerExecutorAdded"
+    ]
+    paths = [
+        write_gzip(log.add(replace(QUERY, name=name, query_id=query_id)).lines, tmp_path / name)
+        for log, name, query_id in (
+            (broken, "broken", "aaaaaaaa-0d51-4a0e-9d1d-1f2e3d4c5b6a"),
+            (sound, "sound", "bbbbbbbb-0d51-4a0e-9d1d-1f2e3d4c5b6a"),
+        )
+    ]
+    assert headway.profile(paths, queries=["sound"]).settings[0].query_name == "sound"
+    with pytest.raises(EventLogError, match=r"broken.*executor"):
+        headway.profile(paths)
 
 
 @functools.cache

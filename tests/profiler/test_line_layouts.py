@@ -12,7 +12,8 @@ import pytest
 
 from headway.errors import InputError
 from headway.formats.profile_file import load_profile
-from headway.profiler.collect import CollectedLogs, collect, each_application
+from headway.profiler.collect import collect
+from headway.profiler.contents import CollectedLogs, each_application
 from headway.profiler.engines.in_process import read_in_process
 from headway.profiler.logs.sources import find_event_logs
 from headway.profiler.logs.unpacking import unpack

@@ -17,7 +17,8 @@ import zstandard
 
 from headway.domain import JobProfile
 from headway.formats.profile_file import dump_profile, load_any_profile, save_profile
-from headway.profiler.collect import ApplicationFacts, collect
+from headway.profiler.collect import collect
+from headway.profiler.contents import ApplicationFacts
 from headway.profiler.engines.in_process import read_in_process
 from headway.profiler.logs.sources import EventLog, find_event_logs
 from headway.profiler.logs.unpacking import unpack

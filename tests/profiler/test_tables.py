@@ -9,7 +9,8 @@ from typing import NamedTuple
 import pytest
 
 from headway.profiler import schema
-from headway.profiler.collect import CollectedLogs, collect
+from headway.profiler.collect import collect
+from headway.profiler.contents import CollectedLogs
 from headway.profiler.engines.in_process import read_in_process
 from headway.profiler.export import TABLES, table_rows_of
 from headway.profiler.logs.sources import find_event_logs

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
 
 from headway.profiler import schema
-from headway.profiler.collect import CollectedLogs
+from headway.profiler.contents import CollectedLogs
 from headway.profiler.export import table_rows_of
 from headway.profiler.pieces import Engine, Piece
 

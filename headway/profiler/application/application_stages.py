@@ -64,7 +64,7 @@ class StageSums:
 
 def stage_sums(stage_runs: Sequence[Record]) -> list[StageSums]:
     """The stages of an application in the order of their ids, from
-    :func:`headway.profiler.collect.stage_records`.
+    :func:`headway.profiler.contents.stage_records`.
     """
     attempts: dict[int, list[Record]] = defaultdict(list)
     for row in stage_runs:

@@ -15,7 +15,7 @@ from headway.errors import EventLogError
 from headway.profiler import schema
 from headway.profiler.application import application_stages, dstreams
 from headway.profiler.application.application_stages import StageSums, is_instant, recorded_stages
-from headway.profiler.collect import ApplicationFacts
+from headway.profiler.contents import ApplicationFacts
 from headway.profiler.coverage import gaps
 from headway.profiler.rows import Record
 from headway.profiler.streaming.batch_samples import covered_s

@@ -17,7 +17,7 @@ from headway.errors import EventLogError
 from headway.models.batches.tuple_latency import empirical_latency_mean, empirical_latency_quantile
 from headway.models.job.predict import predict
 from headway.models.job.setting import AFTER_COMMIT_PHASES
-from headway.profiler.collect import CollectedLogs
+from headway.profiler.contents import CollectedLogs
 from headway.profiler.logs.sources import EventLog
 from headway.profiler.streaming.job_runs import runs_of_job
 from headway.profiler.streaming.samples import BatchSample, QueryRun

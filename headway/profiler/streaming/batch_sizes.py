@@ -52,12 +52,13 @@ def _without_feedback(run: QueryRun) -> Array:
     as_they_are = np.ones(len(run.batches))
     intervals_s = np.array([batch.interval_s or math.nan for batch in run.batches])
     rows = np.array([float(batch.num_rows) for batch in run.batches])
-    differ_much = np.std(rows) > MOST_FEEDBACK_RATIO.value * np.mean(rows)
-    if not np.all(intervals_s > 0.0) or differ_much or state_grows(run):
+    sd_rows = rows.std()
+    differ_much = sd_rows > MOST_FEEDBACK_RATIO.value * rows.mean()
+    if differ_much or not (intervals_s > 0.0).all() or state_grows(run):
         return as_they_are
     factors = intervals_s.mean() / intervals_s
     factors *= rows.sum() / max(float(rows @ factors), _LEAST_ARRIVED)
-    return factors if np.std(rows * factors) < np.std(rows) else as_they_are
+    return factors if (rows * factors).std() < sd_rows else as_they_are
 
 
 def state_grows(run: QueryRun, in_stage: Array | None = None) -> bool:

@@ -7,47 +7,40 @@ import shlex
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
-from typing import NamedTuple, TypeAlias
+from functools import cache, partial
 
 from headway.assumptions.fits import LEAST_BATCHES
 from headway.domain import QueryShape
-from headway.errors import EventLogError, InputError, argument
+from headway.errors import EventLogError, HeadwayError, InputError, argument
 from headway.profiler import schema
-from headway.profiler.collect import CollectedLogs
+from headway.profiler.contents import CollectedLogs, each_application
 from headway.profiler.logs.sources import EventLog
-from headway.profiler.plan_text import read_plan
 from headway.profiler.recorded_queries import query_label
 from headway.profiler.rows import Record
 from headway.profiler.streaming.fit import fit_duration
-from headway.profiler.streaming.measured_runs import measured_run
-from headway.profiler.streaming.observations import batch_times, mean_at_once
+from headway.profiler.streaming.log_runs import (
+    AppTimes,
+    LogRun,
+    NumWarmUp,
+    RunKey,
+    SteadyPart,
+    app_times,
+    is_named,
+    runs_by_key,
+    steady_run,
+    with_runs,
+)
 from headway.profiler.streaming.other_shapes import other_shapes
-from headway.profiler.streaming.runs import steady_part
-from headway.profiler.streaming.samples import BatchSample, QueryRun
+from headway.profiler.streaming.samples import QueryRun
 from headway.profiler.streaming.stage_kinds import StageKind
 from headway.profiler.streaming.warm_up import num_warm_up_by_rows
 from headway.redaction import redact
 
-_LEAST_ID_PREFIX = 8
 _MOST_LISTED = 8
 _MOST_JOBS = 3
 NO_EVENT = 'no Spark event in it; expected JSON lines with an "Event" field'
 # A separate number, as in "rowsPerSecond=5000", is a setting, not part of a name.
 _SETTING = re.compile(r"(?<![\w.-])\d[\d.]*(?![\w-])")
-
-
-NumWarmUp: TypeAlias = Callable[[Sequence[BatchSample]], int]
-_Part: TypeAlias = tuple[QueryRun | None, list[str]]
-"""The steady part of a run, if it has one, and notes."""
-
-
-class RunKey(NamedTuple):
-    """One run of a query; a restart from the checkpoint keeps the query's id, not the run's."""
-
-    app: int
-    query_id: str
-    run_id: str
 
 
 def runs_of_job(
@@ -64,61 +57,68 @@ def runs_of_job(
     names = {number: log.name for number, log in event_logs.items()}
     notes = list(_require_streaming(logs, names))
     chosen_runs = _choose_queries(
-        _without_copies(_by_run(logs.batches), notes), queries, list(names.values())
+        _without_copies(runs_by_key(logs.batches), notes), queries, list(names.values())
     )
-    stage_runs = _stages_by_run(logs.stage_runs, chosen_runs)
     apps = sorted({key.app for key in chosen_runs})
-    of_app = {app: [row for row in logs.batches if row["app"] == app] for app in apps}
-    times_of = {app: batch_times(rows) for app, rows in of_app.items()}
-    # Only the first query of an application has a fresh JVM, whether it is chosen or not.
-    first_s = {app: _started_s(rows) for app, rows in of_app.items()}
+    log_runs_by_key = _measured(logs, chosen_runs, names, queries, trigger_s)
+    parts = {key: steady for key, (steady, _) in log_runs_by_key.items()}
 
-    measured = {
-        key: measured_run(
-            reports,
-            stage_runs[key],
-            logs.applications[key.app],
-            read_plan(logs.applications[key.app].plans.get(key.run_id, "")),
-            names[key.app],
-        )
-        for key, reports in chosen_runs.items()
-    }
+    @cache
+    def times_of(app: int) -> AppTimes:
+        return app_times([row for row in logs.batches if row["app"] == app])
 
-    def part_of(key: RunKey, num_warm_up: NumWarmUp | None = None) -> _Part:
-        of_key = measured[key]
-        if isinstance(of_key, str):
-            return None, [of_key]
-        run, notes = steady_part(of_key, trigger_s, num_warm_up)
-        if run is None:
-            return None, notes
-        is_first = _started_s(chosen_runs[key]) <= first_s[key.app]
-        at_once = mean_at_once(run.batches, *times_of[key.app])
-        return replace(run, early=run.early if is_first else (), concurrent_batches=at_once), notes
+    def cut_part(key: RunKey, num_warm_up: NumWarmUp) -> SteadyPart:
+        measured = log_runs_by_key[key][1]
+        assert measured is not None, "its load changes"
+        return steady_run(measured, times_of(key.app), trigger_s, num_warm_up)
 
-    parts = {key: part_of(key) for key in chosen_runs}
     of_job: list[str] = []
     runs = _runs_in_order(parts)
     _require_runs(runs, list(names.values()), [*notes, *_notes_of(parts)])
     _require_one_job(runs, of_job, chosen_by_name=bool(queries))
-    parts = _without_warm_up(parts, part_of)
+    parts = _without_warm_up(parts, cut_part)
     notes += [*_notes_of(parts), *of_job]
     runs = same_stages(_runs_in_order(parts), notes)
     _require_runs(runs, list(names.values()), notes)
     return tuple(runs), tuple(apps), tuple(notes)
 
 
-def _runs_in_order(parts: Mapping[RunKey, _Part]) -> list[QueryRun]:
+def _measured(
+    logs: CollectedLogs,
+    chosen_runs: Iterable[RunKey],
+    names: Mapping[int, str],
+    queries: Sequence[str],
+    trigger_s: float | None,
+) -> dict[RunKey, LogRun]:
+    """The chosen runs; of logs that were measured where they were read, as measured there."""
+    chosen, of_each = list(chosen_runs), each_application(logs)
+    measured: dict[RunKey, LogRun | HeadwayError] = {}
+    for app in dict.fromkeys(key.app for key in chosen):
+        log = of_each[app]
+        if app not in log.runs:
+            log = with_runs(log, names[app], queries, trigger_s)
+        measured |= log.runs[app]
+    runs: dict[RunKey, LogRun] = {}
+    for key in chosen:
+        run = measured[key]
+        if isinstance(run, HeadwayError):
+            raise run
+        runs[key] = run
+    return runs
+
+
+def _runs_in_order(parts: Mapping[RunKey, SteadyPart]) -> list[QueryRun]:
     runs = [run for run, _ in parts.values() if run is not None]
     return sorted(runs, key=lambda run: run.batches[0].started_s)
 
 
-def _notes_of(parts: Mapping[RunKey, _Part]) -> list[str]:
+def _notes_of(parts: Mapping[RunKey, SteadyPart]) -> list[str]:
     return [note for _, notes in parts.values() for note in notes]
 
 
 def _without_warm_up(
-    parts: Mapping[RunKey, _Part], part_of: Callable[[RunKey, NumWarmUp], _Part]
-) -> dict[RunKey, _Part]:
+    parts: Mapping[RunKey, SteadyPart], part_of: Callable[[RunKey, NumWarmUp], SteadyPart]
+) -> dict[RunKey, SteadyPart]:
     """The parts, where the load changes cut by what a first fit expects of the rows of batches.
 
     theory.md (E1).
@@ -160,23 +160,6 @@ def _require_streaming(logs: CollectedLogs, names: Mapping[int, str]) -> Iterato
     yield from (f"left out: {why}" for why in reasons)
 
 
-def _started_s(reports: Sequence[Record]) -> float:
-    return min(row["started_s"] or 0.0 for row in reports)
-
-
-def _by_run(batches: Sequence[Record]) -> dict[RunKey, list[Record]]:
-    by_run: dict[RunKey, list[Record]] = defaultdict(list)
-    for row in batches:
-        by_run[RunKey(row["app"], row["query_id"], row["run_id"] or "")].append(row)
-    # In order of log and time, so that messages and choices do not depend on Spark's order.
-    return {
-        key: by_run[key]
-        for key in sorted(
-            by_run, key=lambda key: (key.app, _started_s(by_run[key]), key.query_id, key.run_id)
-        )
-    }
-
-
 def _without_copies(
     by_run: dict[RunKey, list[Record]], notes: list[str]
 ) -> dict[RunKey, list[Record]]:
@@ -204,42 +187,18 @@ def _choose_queries(
         return by_run
     chosen_runs: dict[RunKey, list[Record]] = {}
     for query in queries:
-        # Names are redacted where they enter; so is the one to look for.
-        redacted_query = redact(query)
-        matches = {
-            key: reports
-            for key, reports in by_run.items()
-            if redacted_query in (key.query_id, reports[0]["query_name"])
-            or (len(redacted_query) >= _LEAST_ID_PREFIX and key.query_id.startswith(redacted_query))
-        }
+        matches = {key: reports for key, reports in by_run.items() if is_named(query, key, reports)}
         if not matches:
             query_labels = dict.fromkeys(
                 query_label(key.query_id, reports[0]["query_name"])
                 for key, reports in by_run.items()
             )
             raise InputError(
-                f"{argument('queries')} {redacted_query!r}: no such query in {listed(log_names)}; "
+                f"{argument('queries')} {redact(query)!r}: no such query in {listed(log_names)}; "
                 f"it holds {listed(query_labels)}"
             )
         chosen_runs |= matches
     return chosen_runs
-
-
-def _stages_by_run(
-    stage_runs: Sequence[Record], runs: Iterable[RunKey]
-) -> dict[RunKey, list[Record]]:
-    """Stages by the run whose batch they belong to."""
-    runs_of: dict[tuple[int, str], list[RunKey]] = defaultdict(list)
-    for key in runs:
-        runs_of[key.app, key.query_id].append(key)
-    by_run: dict[RunKey, list[Record]] = defaultdict(list)
-    for row in stage_runs:
-        candidates = runs_of.get((row["app"], row["query_id"]), [])
-        # A query sets its run id as the group of its jobs; only the job's own code can change that.
-        owners = [key for key in candidates if key.run_id == row["run_id"]]
-        for key in owners or candidates[:1]:
-            by_run[key].append(row)
-    return by_run
 
 
 def _require_runs(runs: Sequence[QueryRun], log_names: Sequence[str], notes: Sequence[str]) -> None:

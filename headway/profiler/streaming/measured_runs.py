@@ -10,7 +10,7 @@ from headway.assumptions.fits import LEAST_BATCHES
 from headway.domain.configuration import task_slots
 from headway.lazy_classes import dataclass
 from headway.profiler import schema
-from headway.profiler.collect import ApplicationFacts
+from headway.profiler.contents import ApplicationFacts
 from headway.profiler.plan_text import PlanShape
 from headway.profiler.recorded_queries import query_label
 from headway.profiler.rows import Record

@@ -12,7 +12,7 @@ from headway.domain import QueryShape
 from headway.models.estimation.regression import is_spread
 from headway.models.estimation.warm_up import slow_start_length, warm_up_length
 from headway.profiler import schema
-from headway.profiler.collect import ApplicationFacts
+from headway.profiler.contents import ApplicationFacts
 from headway.profiler.offsets import num_source_partitions
 from headway.profiler.plan_text import PlanShape
 from headway.profiler.rows import Record

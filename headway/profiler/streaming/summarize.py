@@ -17,7 +17,7 @@ from headway.domain import (
 )
 from headway.few_numbers import median_of
 from headway.limits import MOST_SPREAD_RATIO
-from headway.profiler.collect import ApplicationFacts, CollectedLogs, each_application
+from headway.profiler.contents import ApplicationFacts, CollectedLogs, each_application
 from headway.profiler.coverage import coverage_of, gaps, sum_of_shares, together
 from headway.profiler.logs.sources import EventLog
 from headway.profiler.streaming import observations

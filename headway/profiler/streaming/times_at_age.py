@@ -6,12 +6,14 @@ A fit compares batches at many drifts; of what was measured, only times depend o
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import lru_cache
 
 import numpy as np
 
 from headway.domain import Drift
 from headway.domain.profile import CHECKPOINT_PHASES
-from headway.lazy_classes import dataclass
+from headway.lazy_classes import Identity, dataclass
 from headway.models.arrays import Array
 from headway.profiler.streaming.samples import BatchSample, QueryRun, batches_of
 
@@ -107,11 +109,11 @@ class RunTimes:
 
     def factors(self, drift: Drift) -> Array:
         """Duration at the age of each batch over that at the reference age, but for the driver."""
-        return _factors_at(drift, self.age_s)
+        return _factors_at(replace(drift, driver_exponent=0.0), Identity(self.age_s))
 
     def at_reference_age(self, drift: Drift) -> RunTimes:
         factors, driver_factors = self.factors(drift), self._driver_factors(drift)
-        empty_factors = _factors_at(drift, self.empty_age_s)
+        empty_factors = _factors_at(drift, Identity(self.empty_age_s))
         stages_s = self.stages_s / factors
         whole_s = {name: times_s / factors for name, times_s in self.phases_s.items()}
         phases_s = {
@@ -133,7 +135,7 @@ class RunTimes:
 
     def _driver_factors(self, drift: Drift) -> Array:
         """Time of the driver at the age of each batch, beyond `factors`."""
-        return np.array([driver_factor(drift, age_s) for age_s in self.age_s.tolist()])
+        return _driver_factors_at(drift, Identity(self.age_s))
 
 
 def driver_factor(drift: Drift, age_s: float) -> float:
@@ -146,8 +148,15 @@ def by_run(values: Array, runs: Sequence[QueryRun]) -> list[Array]:
     return np.split(values, np.cumsum([len(run.batches) for run in runs])[:-1])
 
 
-def _factors_at(drift: Drift, ages_s: Array) -> Array:
-    return np.array([drift.factor(age_s) for age_s in ages_s.tolist()])
+# A round of the fit asks several times for those of one drift.
+@lru_cache(maxsize=4)
+def _factors_at(drift: Drift, ages_s: Identity) -> Array:
+    return np.array([drift.factor(age_s) for age_s in ages_s.nouns[0].tolist()])
+
+
+@lru_cache(maxsize=2)
+def _driver_factors_at(drift: Drift, ages_s: Identity) -> Array:
+    return np.array([driver_factor(drift, age_s) for age_s in ages_s.nouns[0].tolist()])
 
 
 def _without_rows(runs: Sequence[QueryRun]) -> list[BatchSample]:

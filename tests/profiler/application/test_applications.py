@@ -20,7 +20,8 @@ from headway.errors import EventLogError
 from headway.formats.profile_file import dump_profile
 from headway.profiler import schema
 from headway.profiler.application.applications import profile_application
-from headway.profiler.collect import CollectedLogs, collect, each_application
+from headway.profiler.collect import collect
+from headway.profiler.contents import CollectedLogs, each_application
 from headway.profiler.coverage import coverage_of
 from headway.profiler.engines.in_process import read_in_process
 from headway.profiler.logs.sources import EventLog, find_event_logs

@@ -15,7 +15,8 @@ from headway.domain import JobProfile, StageProfile
 from headway.errors import EventLogError, HeadwayError, InputError
 from headway.formats.profile_file import dump_profile, load_profile
 from headway.models.job.predict import predict
-from headway.profiler.collect import CollectedLogs, collect
+from headway.profiler.collect import collect
+from headway.profiler.contents import CollectedLogs
 from headway.profiler.coverage import gaps
 from headway.profiler.engines.in_process import read_in_process
 from headway.profiler.logs.sources import EventLog, find_event_logs
