@@ -16,6 +16,8 @@ from headway.models.arrays import Array
 from headway.models.laws.normal import MAD_TO_SD
 
 _MOST_ROUNDS = 3
+# Of columns of length one; with less, the coefficients would be rounding errors.
+_LEAST_PIVOT = 1e-6
 
 
 def nonnegative_least_squares(terms: Array, y: Array, weights: Array) -> Array:
@@ -36,8 +38,22 @@ def nonnegative_least_squares(terms: Array, y: Array, weights: Array) -> Array:
     weighted = terms * root[:, np.newaxis]
     scale = np.maximum(np.linalg.norm(weighted, axis=0), 1e-300)
     # As few rows as columns, with the same solution.
-    directions, triangular = np.linalg.qr(weighted / scale)
-    return np.asarray(_active_set(triangular, directions.T @ (y * root)) / scale)
+    num_terms = terms.shape[1]
+    columns = np.column_stack([weighted / scale, y * root])
+    reduced = np.asarray(np.linalg.qr(columns, mode="r"))[:num_terms]
+    triangular, reduced_y = reduced[:, :num_terms], reduced[:, num_terms]
+    unconstrained = _solved(triangular, reduced_y)
+    if unconstrained is not None and unconstrained.min() >= 0.0:
+        return np.asarray(unconstrained / scale)
+    return np.asarray(_active_set(triangular, reduced_y) / scale)
+
+
+def _solved(triangular: Array, y: Array) -> Array | None:
+    """Coefficients of any sign; None if the terms do not determine all of them."""
+    diagonal = np.abs(triangular.diagonal())
+    if len(triangular) < triangular.shape[1] or diagonal.min() < _LEAST_PIVOT:
+        return None
+    return np.asarray(np.linalg.solve(triangular, y))
 
 
 def _active_set(terms: Array, y: Array) -> Array:
