@@ -10,7 +10,6 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from headway.assumptions import live, tuning
-from headway.assumptions.logs import AT_ONCE_MS
 from headway.domain import (
     Z90,
     Configuration,
@@ -26,7 +25,7 @@ from headway.errors import InputError
 from headway.limits import MOST_SPREAD_RATIO
 from headway.models.arrays import Array
 from headway.models.estimation.cost_drift import batches_to_find, drift_found
-from headway.models.estimation.live_latency import RowWaits, row_waits
+from headway.models.estimation.live_latency import RowWaits, asked_in_vain_s, row_waits
 from headway.models.estimation.run_level import noise_at_most
 from headway.models.estimation.warm_up import slower_start_length
 from headway.models.job.calibration import doublings_outside, spread_ratio, widened
@@ -35,7 +34,7 @@ from headway.models.laws.distributions import uniform_mixture_quantile
 from headway.profiler.recorded_queries import query_label
 from headway.profiler.recording.live import Feed
 from headway.profiler.streaming.trigger import read_trigger
-from headway.units import S_PER_HOUR, ms_to_s
+from headway.units import S_PER_HOUR
 
 _MOST_BATCHES = 20_000
 _MOST_DRIFT_BATCHES = 2000
@@ -306,8 +305,10 @@ class LiveQuery:
         if self._looks:
             _, last_available, read_before, _ = self._looks[-1]
             position, available = max(position, read_before), max(available, last_available)
-            if (asked_s := self._asked_in_vain_s(batch)) is not None:
-                self._looks.append((asked_s, *self._looks[-1][1:]))
+            if batch.free_s is not None and self._interval_s is not None:
+                asked_s = asked_in_vain_s(started_s, batch.free_s, self._interval_s)
+                if asked_s is not None:
+                    self._looks.append((asked_s, *self._looks[-1][1:]))
         look = (started_s, max(available, position), position, batch.committed_s)
         # Looks are kept as long as a row that arrived between them is unread.
         while len(self._looks) > 1 and self._looks[1][1] <= read_before:
@@ -333,16 +334,6 @@ class LiveQuery:
             arrived_rows=look[1],
             backlog_rows=look[1] - look[2] if is_known else None,
         )
-
-    def _asked_in_vain_s(self, batch: LiveBatch) -> float | None:
-        """When the source of an idle query was last asked, and had no rows: one trigger before.
-
-        A pause that is shorter than the driver may take from one batch to the next says nothing.
-        """
-        if batch.free_s is None or self._interval_s is None:
-            return None
-        asked_s = batch.started_s - max(self._interval_s, ms_to_s(AT_ONCE_MS.value))
-        return asked_s if asked_s >= batch.free_s + tuning.LEAST_GAP_S.value else None
 
     def _counted(self, batch: LiveBatch) -> tuple[float, float]:
         """Its position and what was available; what it took if offsets count no rows."""

@@ -83,6 +83,7 @@ class Query:
     file_rows: int = 0  # of each file, where the source reads such; 8 bytes a row
     load: Sequence[tuple[float, float]] = ()  # other rates, each from an instant of the run on
     is_adaptive: bool = False  # whether its plans say so
+    quiet_triggers: tuple[int, int] = (0, 0)  # before each batch: its rows come after them
     seed: int = 1
 
     def arrived_rows(self, age_s: float) -> float:
@@ -176,6 +177,8 @@ class AppLog:
             started_s = free_s
             if query.trigger_s:
                 started_s = math.ceil(free_s / query.trigger_s - 1e-9) * query.trigger_s
+            if any(query.quiet_triggers):
+                started_s += query.trigger_s * int(random.integers(*query.quiet_triggers))
             started_s += query.start_delay_s
             arrived = int(query.arrived_rows(started_s - query.started_s))
             if number == 0:

@@ -86,7 +86,9 @@ def tuple_latency_quantile(state: SteadyState, q: Numeric) -> Array:
     return LatencyLaw(state).quantile(open_probability(q))
 
 
-def empirical_latency_quantile(q: Numeric, intervals_s: Array, durations_s: Array) -> Array:
+def empirical_latency_quantile(
+    q: Numeric, intervals_s: Array, durations_s: Array, rows: Array
+) -> Array:
     r"""Quantile of row latency, from the batches of a running query. [s]
 
     Parameters
@@ -94,40 +96,41 @@ def empirical_latency_quantile(q: Numeric, intervals_s: Array, durations_s: Arra
     q : float or (n,) array, 0 to 1
     intervals_s : (k,) array, >= 0, for each batch, the time over which its rows arrived [s]
     durations_s : (k,) array, >= 0, for each batch, the time from its start to its commit [s]
+    rows : (k,) array, >= 0, of each batch, not all 0
 
     **(B7)** Latency from the batches of a running query:
-    `P(L ≤ x) = Σ_k clip(x-D'_k, 0, T_k)/Σ_k T_k`, a mixture (D5) on `[D'_k, D'_k+T_k]` with weights
-    `T_k`. Exact for rows that arrive evenly within an interval.
+    `P(L ≤ x) = Σ_k n_k clip((x-D'_k)/T_k, 0, 1)/Σ_k n_k`, a mixture (D5) on `[D'_k, D'_k+T_k]` with
+    the rows `n_k` as weights. Exact for rows that arrive evenly within an interval: `T_k` is the
+    time since the start of the batch before, without a pause that had no rows (A13).
 
-    >>> float(empirical_latency_quantile(0.8, np.array([10.0]), np.array([4.0])))
+    >>> float(empirical_latency_quantile(0.8, np.array([10.0]), np.array([4.0]), np.array([50.0])))
     12.0
     """
-    intervals, durations = _checked_trace(intervals_s, durations_s)
-    return uniform_mixture_quantile(q, durations, durations + intervals, intervals)
+    intervals, durations, weights = _checked_trace(intervals_s, durations_s, rows)
+    return uniform_mixture_quantile(q, durations, durations + intervals, weights)
 
 
-def empirical_latency_mean(intervals_s: Array, durations_s: Array) -> float:
+def empirical_latency_mean(intervals_s: Array, durations_s: Array, rows: Array) -> float:
     r"""Mean latency over rows, not over batches, from the batches of a running query (B7). [s]
 
     Parameters
     ----------
-    intervals_s, durations_s : (k,) arrays, >= 0, as in `empirical_latency_quantile`
+    intervals_s, durations_s, rows : (k,) arrays, >= 0, as in `empirical_latency_quantile`
 
-    >>> empirical_latency_mean(np.array([10.0, 30.0]), np.array([4.0, 8.0]))
+    >>> empirical_latency_mean(np.array([10.0, 30.0]), np.array([4.0, 8.0]), np.array([1.0, 3.0]))
     19.5
     """
-    intervals, durations = _checked_trace(intervals_s, durations_s)
-    return float(intervals @ (0.5 * intervals + durations) / intervals.sum())
+    intervals, durations, weights = _checked_trace(intervals_s, durations_s, rows)
+    return float(weights @ (0.5 * intervals + durations) / weights.sum())
 
 
-def _checked_trace(intervals_s: Array, durations_s: Array) -> tuple[Array, Array]:
-    intervals = np.asarray(intervals_s, dtype=np.float64)
-    durations = np.asarray(durations_s, dtype=np.float64)
-    if not (intervals.ndim == 1 and intervals.size and intervals.shape == durations.shape):
-        raise ValueError("intervals_s and durations_s must be 1-D, of one length, and not empty")
-    if not (np.all(intervals >= 0.0) and intervals.sum() > 0.0 and np.all(durations >= 0.0)):
-        raise ValueError("intervals_s and durations_s must not be negative, nor all intervals 0")
-    return intervals, durations
+def _checked_trace(intervals_s: Array, durations_s: Array, rows: Array) -> tuple[Array, ...]:
+    trace = [np.asarray(values, dtype=np.float64) for values in (intervals_s, durations_s, rows)]
+    if trace[0].ndim != 1 or not trace[0].size or len({values.shape for values in trace}) > 1:
+        raise ValueError("need three 1-D arrays of one length, not empty")
+    if not all(np.all(values >= 0.0) for values in trace) or not trace[2].sum() > 0.0:
+        raise ValueError("times and rows must not be negative, nor all rows 0")
+    return tuple(trace)
 
 
 class LatencyLaw:

@@ -7,7 +7,10 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from headway.assumptions.logs import AT_ONCE_MS
+from headway.assumptions.tuning import LEAST_GAP_S
 from headway.models.arrays import Array
+from headway.units import ms_to_s
 
 
 class RowWaits(NamedTuple):
@@ -35,6 +38,26 @@ class RowWaits(NamedTuple):
         is_late = (self.low_s > limit_s).astype(np.float64)
         late_share = np.where(width > 0.0, np.clip(share, 0.0, 1.0), is_late)
         return float((self.num_rows * late_share).sum())
+
+
+def asked_in_vain_s(started_s: float, free_s: float, trigger_s: float) -> float | None:
+    """When the source of an idle query was last asked, and had no rows: one trigger before (A13).
+
+    None if the query was not idle, or for a shorter time than a busy driver may take from one batch
+    to the next, which says nothing. Not for batches that wait for more than rows: for a gate, or
+    for a minimum number of rows.
+
+    Parameters
+    ----------
+    started_s : when a batch began: an instant since 1970 [s]
+    free_s : when Spark was done with the batch before it [s]
+    trigger_s : trigger interval; 0 asks again and again [s]
+
+    >>> asked_in_vain_s(100.0, 70.4, 1.0), asked_in_vain_s(72.0, 70.4, 2.0)
+    (99.0, None)
+    """
+    asked_s = started_s - max(trigger_s, ms_to_s(AT_ONCE_MS.value))
+    return asked_s if asked_s >= free_s + LEAST_GAP_S.value else None
 
 
 def row_waits(

@@ -33,8 +33,9 @@ def arrival_series(
     intervals_s: Sequence[float],
     rows: Sequence[float],
     sources: Sequence[tuple[_Sources, _Sources]],
+    idle_s: Sequence[float] | float = 0.0,
 ) -> ArrivalSeries:
-    """Arrivals in the intervals of consecutive batches.
+    """Arrivals in the intervals of consecutive batches, each after a pause of ``idle_s``.
 
     ``sources`` has the offsets of each batch, and of the one before it; empty if they are not used.
     Offsets are used only if, over the batches, the difference between start and end equals the rows
@@ -56,6 +57,7 @@ def arrival_series(
         interval_s=np.array(intervals_s, np.float64),
         lag_rows=lag_rows,
         partition_rows=by_partition if len(by_partition) > 1 else {},
+        idle_s=np.array(idle_s, np.float64),
     )
 
 
@@ -108,11 +110,13 @@ def arrivals_or_drain(
     reports: Sequence[Record],
     observed: Sequence[Record],
     intervals_s: Mapping[int, float],
+    idle_s: Mapping[int, float],
     life: QueryLife | None,
 ) -> tuple[ArrivalSeries, Drain | None]:
     """Arrivals while the ``observed`` batches ran; in a drain, what these read instead.
 
-    ``reports`` are all batches of the run, and ``life`` how it ended.
+    ``reports`` are all batches of the run, ``idle_s`` the pauses before rows of a batch arrived,
+    and ``life`` is how it ended.
     """
     # Batches without rows took time, too.
     batches = [
@@ -127,7 +131,8 @@ def arrivals_or_drain(
         # What arrives meanwhile is left to the next run: rows that were read stand for a rate.
         return arrival_series(lengths_s, rows, ()), drain
     sources = [(source_samples(report), source_samples(before)) for before, report in batches]
-    return arrival_series(lengths_s, rows, sources), None
+    pauses_s = [idle_s.get(report["batch_id"], 0.0) for _, report in batches]
+    return arrival_series(lengths_s, rows, sources, pauses_s), None
 
 
 def _drain_of(

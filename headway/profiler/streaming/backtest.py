@@ -131,11 +131,12 @@ def observed_latency(run: QueryRun) -> LatencyDistribution:
             f"query {run.label}: no two consecutive batches are recorded, so the latency of its "
             "rows is unknown; profile a log without gaps"
         )
-    intervals_s = np.array([batch.interval_s for batch in timed], dtype=np.float64)
+    arrivals_s = np.array([(batch.interval_s or 0.0) - batch.idle_s for batch in timed])
     late_s = [sum(batch.phases_s.get(name, 0.0) for name in AFTER_COMMIT_PHASES) for batch in timed]
     durations_s = np.array([batch.duration_s for batch in timed])
+    rows = np.array([float(batch.num_rows) for batch in timed])
     to_commit_s = np.maximum(durations_s - np.array(late_s), 0.0)
     return LatencyDistribution.of(
-        empirical_latency_mean(intervals_s, to_commit_s),
-        empirical_latency_quantile(np.array(QUOTED_PROBABILITIES), intervals_s, to_commit_s),
+        empirical_latency_mean(arrivals_s, to_commit_s, rows),
+        empirical_latency_quantile(np.array(QUOTED_PROBABILITIES), arrivals_s, to_commit_s, rows),
     )

@@ -11,6 +11,7 @@ from typing import Any
 
 from headway.assumptions.logs import LEAST_TASKS_RATIO
 from headway.domain import StateOperatorProfile
+from headway.models.estimation.live_latency import asked_in_vain_s
 from headway.profiler.offsets import read_offset
 from headway.profiler.rows import Record
 from headway.profiler.stage_totals import NO_TASKS, SUMS_OF_TASKS
@@ -103,6 +104,18 @@ def intervals_between(reports: Sequence[Record]) -> dict[int, float]:
         and before["started_s"] is not None
         and this["started_s"] > before["started_s"]
     }
+
+
+def idle_times(reports: Sequence[Record], trigger_s: float) -> dict[int, float]:
+    """How long a query had no rows before those of a batch arrived, by batch: theory.md (A13)."""
+    idle_s: dict[int, float] = {}
+    for before, this in pairwise(reports):
+        if this["batch_id"] == before["batch_id"] + 1 and is_timed(before) and is_timed(this):
+            free_s = before["started_s"] + before["phases_s"]["triggerExecution"]
+            asked_s = asked_in_vain_s(this["started_s"], free_s, trigger_s)
+            if asked_s is not None:
+                idle_s[this["batch_id"]] = asked_s - before["started_s"]
+    return idle_s
 
 
 def stages_by_batch(stage_runs: Sequence[Record]) -> dict[int, list[Record]]:

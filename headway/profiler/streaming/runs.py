@@ -9,6 +9,7 @@ import numpy as np
 
 from headway.assumptions.fits import FEW_ROWS_RATIO, FRESH_JVM_S
 from headway.domain import QueryShape
+from headway.lazy_classes import changed
 from headway.models.estimation.regression import is_spread
 from headway.models.estimation.warm_up import slow_start_length, warm_up_length
 from headway.profiler import schema
@@ -60,7 +61,10 @@ def steady_part(
     steady = samples[num_cut:]
     observed = [report for report in reports if report["batch_id"] >= steady[0].batch_id]
     life = facts.queries.get(last["run_id"] or "")
-    arrivals, drain = arrivals_or_drain(reports, observed, measured.intervals_s, life)
+    gated = _gated_triggers_s(steady, stages)
+    read_s, why_trigger = _trigger_s(reports, trigger_s)
+    idle_s = {} if gated or read_s is None else batch_samples.idle_times(reports, read_s)
+    arrivals, drain = arrivals_or_drain(reports, observed, measured.intervals_s, idle_s, life)
     if drain is not None:
         notes.append(
             f"it read a backlog of {drain.backlog_rows:,.0f} rows in "
@@ -71,7 +75,6 @@ def steady_part(
     if rate_per_s is None:
         notes.append("left out, the times of its batches give no rate")
         return None, measured.labelled(notes)
-    gated = _gated_triggers_s(steady, stages)
     if gated:
         run_trigger_s = gated[-1] if trigger_s is None else trigger_s
         notes.append(
@@ -81,8 +84,8 @@ def steady_part(
             "the gate; their start times say nothing about the trigger"
         )
     else:
-        run_trigger_s, trigger_notes = _trigger_s(reports, trigger_s)
-        notes += trigger_notes
+        run_trigger_s = read_s or 0.0
+        notes += why_trigger
     # Not the last one, before which the clock may have been set back.
     latest_s = max(sample.started_s for sample in steady)
     pools = slots.executor_pools(facts.executors, latest_s, measured.where)
@@ -123,7 +126,9 @@ def steady_part(
         else None,
         resources=resources,
         source=source_facts(facts.properties, facts.application_id, configuration, observed),
-        batches=tuple(steady),
+        batches=tuple(
+            changed(sample, idle_s=idle_s.get(sample.batch_id, 0.0)) for sample in steady
+        ),
         empty=empty_batches(measured.all_reports, steady[0].started_s, run_trigger_s),
         early=tuple(_early(reports, steady[0].batch_id, measured.jvm_started_s)),
         without_rows=tuple(map(measured.sample_of, _without_rows(measured, steady))),
@@ -183,8 +188,11 @@ def _gated_triggers_s(
     return [mark for mark in marks if mark is not None]
 
 
-def _trigger_s(reports: Sequence[Record], stated_s: float | None) -> tuple[float, list[str]]:
-    """As stated, regardless of the log; else inferred from the starts of its batches. And notes."""
+def _trigger_s(reports: Sequence[Record], stated_s: float | None) -> tuple[float | None, list[str]]:
+    """As stated, regardless of the log; else inferred from the starts of its batches. And notes.
+
+    None if they do not tell.
+    """
     # The interval is the same during warm-up, which adds more starts, and more after a pause.
     timed = [report for report in reports if is_timed(report)]
     started_s = np.array([report["started_s"] for report in timed])
@@ -197,7 +205,7 @@ def _trigger_s(reports: Sequence[Record], stated_s: float | None) -> tuple[float
             f"trigger interval unknown ({why_unknown}); taken as fast as possible; "
             "profile with the trigger stated"
         )
-        return 0.0, [why]
+        return None, [why]
     against = contradiction(stated_s, started_s, duration_s)
     if against is None:
         return stated_s, []

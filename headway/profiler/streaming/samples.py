@@ -96,7 +96,8 @@ class StateSample:
 class BatchSample:
     """One micro-batch: its start, duration, rows, and its stages in order.
 
-    ``interval_s`` is the time in which its rows arrived, since the start of the previous batch.
+    ``interval_s`` is the time since the start of the previous batch, ``idle_s`` how much of it
+    passed before the first of its rows arrived: a pause without rows (A13).
     ``event_time_lag_s`` is how far the newest event time of its rows is before its start; None if
     not recorded. ``stages_s`` is the time in which tasks of any stage ran.
     """
@@ -104,6 +105,7 @@ class BatchSample:
     batch_id: int
     started_s: float
     interval_s: float | None
+    idle_s: float = 0.0
     jvm_age_s: float
     duration_s: float
     phases_s: dict[str, float]
@@ -139,7 +141,7 @@ class BatchSample:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArrivalSeries:
-    """Rows that arrived in each interval between two batches.
+    """Rows that arrived in each interval between two batches, after ``idle_s`` of it.
 
     ``counted`` is ``offsets`` (what the source had by each batch, taken by the query or not) or, if
     offsets do not count rows, ``rows`` (what the query took). Each batch left ``lag_rows`` behind
@@ -151,6 +153,7 @@ class ArrivalSeries:
     interval_s: Array
     lag_rows: Array | None
     partition_rows: Mapping[str, int]
+    idle_s: Array | float = 0.0
 
     @property
     def rate_per_s(self) -> float | None:
@@ -160,12 +163,18 @@ class ArrivalSeries:
 
     @property
     def dispersion_ratio(self) -> float | None:
-        """Variance over mean of the count in an interval; None if unknown."""
+        """Variance over mean of the count in an interval; None if unknown.
+
+        A pause is as many intervals without rows as it is longer than the one that ended it.
+        """
         rate_per_s = self.rate_per_s
         if rate_per_s is None:
             return None
-        expected = rate_per_s * self.interval_s
-        return float(np.mean(np.square(self.arrived_rows - expected) / np.maximum(expected, 1.0)))
+        arrival_s = self.interval_s - self.idle_s
+        expected, num_idle = rate_per_s * arrival_s, self.idle_s / arrival_s
+        squares = np.square(self.arrived_rows - expected) + num_idle * np.square(expected)
+        total = float(np.sum(squares / np.maximum(expected, 1.0)))
+        return total / float(np.sum(1.0 + num_idle))
 
 
 class SourceFacts(NamedTuple):

@@ -185,19 +185,19 @@ def test_free_running_latency_against_its_exact_moments() -> None:
 
 def test_empirical_latency_of_two_batches() -> None:
     intervals, durations = np.array([10.0, 30.0]), np.array([4.0, 8.0])
-    assert empirical_latency_mean(intervals, durations) == pytest.approx(19.5)
-    assert float(empirical_latency_quantile(0.4, intervals, durations)) == pytest.approx(14.0)
+    trace = (intervals, durations, 50.0 * intervals)
+    assert empirical_latency_mean(*trace) == pytest.approx(19.5)
+    assert float(empirical_latency_quantile(0.4, *trace)) == pytest.approx(14.0)
 
 
 def test_empirical_latency_meets_the_simulated_rows() -> None:
     trace = simulate_microbatch(
         AffineDuration(1.0, 5e-4, 0.2), 1000.0, 2.2, num_batches=400, seed=9, dispersion=0.0
     )
-    empirical = empirical_latency_quantile(LEVELS, trace.interval_s, trace.duration_s)
+    batches = (trace.interval_s, trace.duration_s, 1000.0 * trace.interval_s)
+    empirical = empirical_latency_quantile(LEVELS, *batches)
     assert empirical == pytest.approx(trace.latency_quantile_s(LEVELS), rel=1e-6)
-    assert empirical_latency_mean(trace.interval_s, trace.duration_s) == pytest.approx(
-        trace.latency_mean_s()
-    )
+    assert empirical_latency_mean(*batches) == pytest.approx(trace.latency_mean_s())
 
 
 def test_refusals() -> None:
@@ -206,6 +206,6 @@ def test_refusals() -> None:
         with pytest.raises(ValueError, match="q must"):
             tuple_latency_quantile(state, q)
     with pytest.raises(ValueError, match="one length"):
-        empirical_latency_mean(np.ones(2), np.ones(3))
+        empirical_latency_mean(np.ones(2), np.ones(3), np.ones(2))
     with pytest.raises(ValueError, match="negative"):
-        empirical_latency_quantile(0.5, -np.ones(2), np.ones(2))
+        empirical_latency_quantile(0.5, -np.ones(2), np.ones(2), np.ones(2))

@@ -56,7 +56,11 @@ def test_without_a_backlog_it_is_what_the_intervals_say() -> None:
         assert float(
             uniform_mixture_quantile(q, waits.low_s, waits.high_s, waits.num_rows)
         ) == pytest.approx(
-            float(empirical_latency_quantile(q, np.diff(asked), (committed - asked)[1:]))
+            float(
+                empirical_latency_quantile(
+                    q, np.diff(asked), (committed - asked)[1:], np.diff(rows)
+                )
+            )
         )
 
 

@@ -79,6 +79,35 @@ def test_one_setting_is_split_in_time(spark: SparkSession, tmp_path: Path) -> No
     assert only.error_ratio("mean") == pytest.approx(0.0, abs=0.03)
 
 
+def test_rows_after_a_pause_came_since_the_trigger_that_found_none(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """The rows of half a minute come within a second: none waited for longer than that."""
+    paused = replace(SLOW, rate_per_s=700.0, trigger_s=1.0, quiet_triggers=(10, 50), num_batches=60)
+    path = written(tmp_path, paused)
+    (run_left_out,) = headway.backtest(path, session=spark).runs
+    assert run_left_out.observed_latency.mean_s == pytest.approx(0.84, abs=0.1)
+    assert run_left_out.observed_latency.p99_s < 1.6
+    for statistic in ("mean", "p99"):
+        assert run_left_out.error_ratio(statistic) == pytest.approx(0.0, abs=0.1)
+    profile = headway.profile(path, session=spark)
+    # Rows come in groups of one batch, and the rate is that of all the time.
+    assert profile.arrivals.rate_per_s == pytest.approx(700.0, rel=0.05)
+    rows = profile.arrivals.rate_per_s * 30.0
+    assert profile.arrivals.dispersion_ratio == pytest.approx(rows, rel=0.3)
+
+
+def test_batches_that_a_gate_holds_back_have_rows_of_the_whole_pause(tmp_path: Path) -> None:
+    """Their rows had arrived; the query was not idle."""
+    paused = replace(SLOW, trigger_s=1.0, quiet_triggers=(2, 5))
+    log = AppLog(app_id="app-1", executors=(4,)).add(paused)
+    for job in log.of("SparkListenerJobStart"):
+        job["Properties"]["headway.gate.triggerMillis"] = "1000"
+    (tmp_path / "app-1").write_text("\n".join(log.lines), encoding="utf-8")
+    (run_left_out,) = headway.backtest(tmp_path / "app-1").runs
+    assert run_left_out.observed_latency.mean_s > 2.0
+
+
 def test_too_little_to_leave_a_part_out_is_refused(spark: SparkSession, tmp_path: Path) -> None:
     path = written(tmp_path, replace(SLOW, num_batches=9))
     with pytest.raises(EventLogError, match="expected 10 to fit on half of them"):
