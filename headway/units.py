@@ -42,6 +42,12 @@ _COUNTED = _NUMBER + r"\s*(?P<scale>[kKmMgG]?)"
 _MS_PER_S = 1000
 US_PER_MS = 1000
 _SAME_RATIO = 5e-10  # nine digits
+#: Steps as clocks have them; below them and above, decimal ones, of seconds and of days.
+_CLOCK_STEPS_S = (
+    *(1.0, 2.0, 5.0, 10.0, 15.0, 30.0),
+    *(60.0 * count for count in (1, 2, 5, 10, 15, 30)),
+    *(S_PER_HOUR * count for count in (1, 2, 3, 6, 12, 24)),
+)
 _READABLE_FROM, _READABLE_TO = 0.1, 99_999.5  # in a unit that is not the usual one
 
 
@@ -301,6 +307,32 @@ def format_rate(rate_per_s: float, num_digits: int = 3) -> str:
         if rate_per_s >= least * limit:
             return f"{_without_exponent(rate_per_s / limit, num_digits)}{suffix}/s"
     return f"{rate_per_s:.{num_digits}g}/s"
+
+
+def round_step(min_step: float) -> float:
+    """The smallest of 1, 2, 2.5, 5, 10, 20, ... (or 0.5, 0.25, ...) that is not below it.
+
+    >>> round_step(180.0), round_step(0.3)
+    (200.0, 0.5)
+    """
+    power = 10.0 ** math.floor(math.log10(min_step))
+    return next(
+        power * times for times in (1, 2, 2.5, 5, 10) if power * times >= min_step * (1 - 1e-9)
+    )
+
+
+def round_step_s(min_step_s: float) -> float:
+    """The smallest step of time that is round for people, and not below a minimum.
+
+    >>> [round_step_s(min_step_s) for min_step_s in (0.16, 4.0, 48.0, 500.0, 5000.0, 100_000.0)]
+    [0.2, 5.0, 60.0, 600.0, 7200.0, 172800.0]
+    """
+    if min_step_s <= 1.0:
+        return round_step(min_step_s)
+    longer_s = S_PER_DAY * round_step(max(min_step_s / S_PER_DAY, 1.0))
+    # A length that was added up may be a hair above a round one.
+    least_s = min_step_s * (1.0 - 1e-9)
+    return next((step_s for step_s in _CLOCK_STEPS_S if step_s >= least_s), longer_s)
 
 
 def counted(number: int, noun: str, plural: str = "") -> str:

@@ -11,7 +11,9 @@ from headway.domain.checks import require_not_negative
 from headway.domain.result import Result
 from headway.errors import InputError
 from headway.lazy_classes import dataclass
-from headway.units import parse_duration_s
+from headway.units import parse_duration_s, round_step_s
+
+_MOST_STEPS = 25
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,11 +87,17 @@ class RateTrace:
         )
         return rows / self.length_s
 
+    @property
+    def round_step_s(self) -> float:
+        """The smallest round step of time of which the trace has no more than a table rows [s]."""
+        return round_step_s(self.length_s / _MOST_STEPS)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TraceStretch:
     """Results of one stretch of the trace, over all runs.
 
+    It ends where the next one begins, the last one with the trace.
     Latencies are of the rows that arrived in it and were read, None if none was. ``late_ratio`` is
     the share above the limit (of rows or of batches, depending on the target), including rows that
     still waited at the end for longer than the limit; None if there are no such rows.

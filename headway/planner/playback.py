@@ -31,9 +31,9 @@ from headway.models.job.duration import DurationModel, LevelSpan
 from headway.models.job.setting import MOST_BATCH_ROWS
 from headway.models.simulation.rate_trace import BatchNoise, RateTraceRuns, simulate_rate_trace
 from headway.planner.row_waits import LEAST_WIDTH_S, Waits, longest_late_s, overdue_waits
-from headway.units import counted, format_duration
+from headway.units import counted, format_duration, round_step_s
 
-_MOST_STRETCHES = 96
+_STRETCHES_PER_STEP = 6
 _MOST_BATCHES = 4_000_000
 _SAME_LENGTH_RATIO = 1.0 + 1e-9
 _MILLION_ROWS = 1e6
@@ -160,11 +160,11 @@ def _playback(
         high_s=simulated.commit_s - simulated.first_arrival_s,
         batch_s=simulated.duration_s,
     )
-    edges = np.linspace(trace.times_s[0], trace.end_s, _MOST_STRETCHES + 1)
+    edges = _stretch_edges(trace)
     overdue = overdue_waits(simulated, edges, plan.target)
     waits, late_rows = read.with_others(overdue), read.late_rows(plan.target)
     by_run = [simulated.run == number for number in range(num_runs)]
-    overdue_rows = overdue.num_rows.reshape(_MOST_STRETCHES, num_runs)
+    overdue_rows = overdue.num_rows.reshape(-1, num_runs)
     late_ratios = [
         float((late_rows[run].sum() + rows) / max(simulated.num_rows[run].sum() + rows, 1.0))
         for run, rows in zip(by_run, overdue_rows.sum(axis=0), strict=True)
@@ -273,12 +273,21 @@ def _ends_behind(
     )
 
 
+def _stretch_edges(trace: RateTrace) -> Array:
+    """Round moments from the start of the trace, several for each of its round steps."""
+    width_s = round_step_s(trace.round_step_s / _STRETCHES_PER_STEP)
+    # What is left of less than half a stretch is part of the last whole one.
+    inner = np.arange(max(round(trace.length_s / width_s), 1)) * width_s
+    return np.append(trace.times_s[0] + inner, trace.end_s)
+
+
 def _stretches(
     trace: RateTrace, edges: Array, simulated: RateTraceRuns, target: Target, overdue_rows: Array
 ) -> Iterator[TraceStretch]:
-    """Equal periods of the trace: latencies of the rows that arrived, and the backlog."""
+    """Latencies of the rows that arrived between two edges, and the backlog."""
+    num_stretches = len(edges) - 1
     first, last = (
-        np.clip(np.searchsorted(edges, moment_s, side="right") - 1, 0, _MOST_STRETCHES - 1)
+        np.clip(np.searchsorted(edges, moment_s, side="right") - 1, 0, num_stretches - 1)
         for moment_s in (simulated.first_arrival_s, simulated.last_arrival_s)
     )
     # Rows of one batch may have arrived over several periods: each gets its part.
@@ -300,7 +309,7 @@ def _stretches(
     )
     rates = _mean_rates(trace, edges)
     backlog = np.median(simulated.peak_backlog_rows(edges), axis=1)
-    for stretch in range(_MOST_STRETCHES):
+    for stretch in range(num_stretches):
         in_stretch = (stretch_index == stretch) & (waits.num_rows > 0.0)
         p50_s = p99_s = None
         arrived = Waits(*(values[in_stretch] for values in waits))

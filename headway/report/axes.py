@@ -9,17 +9,11 @@ from itertools import groupby
 from typing import TypeAlias
 
 from headway.domain import Interval
+from headway.units import S_PER_DAY, S_PER_HOUR, round_step, round_step_s
 
 _MOST_TICKS = 6
 HEADROOM_RATIO = 1.08  # above the highest mark, for its symbol
-_DAY_S, _HOUR_S, _MINUTE_S = 86_400.0, 3600.0, 60.0
-#: Steps of clocks; below them and above, decimal ones, of seconds and of days.
-_CLOCK_STEPS_S = (
-    *(1.0, 2.0, 5.0, 10.0, 15.0, 30.0),
-    *(_MINUTE_S * count for count in (1, 2, 5, 10, 15, 30)),
-    *(_HOUR_S * count for count in (1, 2, 3, 6, 12, 24)),
-)
-_CLOCK_UNITS = ((_DAY_S, "d"), (_HOUR_S, "h"), (_MINUTE_S, "min"), (1.0, "s"))
+_CLOCK_UNITS = ((S_PER_DAY, "d"), (S_PER_HOUR, "h"), (60.0, "min"), (1.0, "s"))
 _SHORT_UNITS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "us"))
 _RATE_UNITS = ((1e9, "G/s"), (1e6, "M/s"), (1e3, "k/s"), (1.0, "/s"))
 
@@ -41,13 +35,11 @@ def durations(min_step_s: float) -> tuple[float, Callable[[float], str]]:
     10 min, 30 min
     2 h, 6 h
     """
+    step_s = round_step_s(min_step_s)
     if min_step_s <= 1.0:
-        step_s = _round_step(min_step_s)
         # Five steps are within every axis that has them.
         size, unit = _unit_of(5.0 * step_s, _SHORT_UNITS)
     else:
-        longer_s = _DAY_S * _round_step(max(min_step_s / _DAY_S, 1.0))
-        step_s = next((step_s for step_s in _CLOCK_STEPS_S if step_s >= min_step_s), longer_s)
         size, unit = _unit_of(step_s, _CLOCK_UNITS)
     return step_s, lambda value_s: f"{value_s / size:.6g} {unit}"
 
@@ -59,7 +51,7 @@ def rates(min_step_per_s: float) -> tuple[float, Callable[[float], str]]:
     >>> label(step_per_s), label(6 * step_per_s)
     ('0.2k/s', '1.2k/s')
     """
-    step_per_s = _round_step(min_step_per_s)
+    step_per_s = round_step(min_step_per_s)
     size, unit = _unit_of(5.0 * step_per_s, _RATE_UNITS)
     return step_per_s, lambda rate_per_s: f"{rate_per_s / size:.6g}{unit}"
 
@@ -70,13 +62,13 @@ def counts(min_step: float) -> tuple[float, Callable[[float], str]]:
     >>> [counts(min_step)[0] for min_step in (0.2, 2.1, 20.0)]
     [1.0, 5.0, 20.0]
     """
-    step = _round_step(max(min_step, 1.0))
+    step = round_step(max(min_step, 1.0))
     return step if step == int(step) else 2.0 * step, "{:,.0f}".format
 
 
 def shares(min_step_ratio: float) -> tuple[float, Callable[[float], str]]:
     """Steps of per cent."""
-    return _round_step(min_step_ratio), lambda share: f"{100.0 * share:.6g}%"
+    return round_step(min_step_ratio), lambda share: f"{100.0 * share:.6g}%"
 
 
 def axis(values: Sequence[float], scale: Scale) -> tuple[tuple[Tick, ...], float]:
@@ -109,11 +101,13 @@ def labelled_steps(
 def in_one_unit(moments_s: Sequence[float]) -> list[str]:
     """Evenly spaced moments from zero, as a column.
 
-    >>> in_one_unit([0.0, 62.5, 125.0]), in_one_unit([0.0, 45.0, 90.0])
-    (['0', '1.0 min', '2.1 min'], ['0', '45 s', '90 s'])
+    >>> in_one_unit([0.0, 45.0, 90.0]), in_one_unit([0.0, 1800.0, 3600.0])
+    (['0', '45 s', '90 s'], ['0', '0.5 h', '1.0 h'])
     """
     spacing_s = moments_s[1] - moments_s[0] if len(moments_s) > 1 else 1.0
-    size, unit = _unit_of(spacing_s, (*_CLOCK_UNITS, *_SHORT_UNITS[1:]))
+    units = (*_CLOCK_UNITS, *_SHORT_UNITS[1:])
+    halves = (pair for pair in units if math.isclose(2.0 * spacing_s, pair[0]))
+    size, unit = next(halves, _unit_of(spacing_s, units))
     numbers = [moment_s / size for moment_s in moments_s]
     decimals = 0 if all(math.isclose(number, round(number)) for number in numbers) else 1
     return [f"{number:.{decimals}f} {unit}" if number else "0" for number in numbers]
@@ -123,14 +117,6 @@ def _unit_of(value: float, units: Sequence[tuple[float, str]]) -> tuple[float, s
     """The largest unit, with its size, of which there is at least one; else the smallest."""
     nearly = value * (1.0 + 1e-9)
     return next((pair for pair in units if nearly >= pair[0]), units[-1])
-
-
-def _round_step(min_step: float) -> float:
-    """The smallest of 1, 2, 2.5, 5, 10, 20, ... (or 0.5, 0.25, ...) that is not below it."""
-    power = 10.0 ** math.floor(math.log10(min_step))
-    return next(
-        power * times for times in (1, 2, 2.5, 5, 10) if power * times >= min_step * (1 - 1e-9)
-    )
 
 
 def place_percent(value: float, top: float) -> float:

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import groupby, pairwise
 
 from headway.domain import (
     FindingCode,
@@ -23,10 +24,9 @@ from headway.report.wording import headline, percent, setting_text
 from headway.units import counted, format_duration, format_rate
 from headway.words.sentences import filled
 
-_MOST_ROWS = 24
 _LONGEST_BAR = 0.8  # of the width of a bar: the rows are long
 _STATE = "begins with {state_rows:about rows}, and grows with the rows that are read"
-_TIMES_FROM = 2.0  # a miss is shown as a ratio from here on, below it as a difference
+_TIMES_FROM = 2.0  # a miss is shown as a ratio from here on, below it as per cent above the limit
 
 
 def playback_json(playback: Playback) -> dict[str, object]:
@@ -66,7 +66,7 @@ def _value_text(target: SimulatedTarget) -> str:
         return value
     if ratio >= _TIMES_FROM:
         return f"{value}, {float(f'{ratio:.3g}'):,.10g} times its limit"
-    return f"{value}, {format_duration(target.value_s - target.limit_s)} above its limit"
+    return f"{value}, {percent(ratio - 1.0)} above its limit"
 
 
 def playback_sheet(playback: Playback, plan: StreamAnswer | None = None) -> Sheet:
@@ -169,12 +169,12 @@ def _figures(playback: Playback) -> list[tuple[str, str]]:
 
 def _timelines(playback: Playback) -> tuple[LineChart, ...]:
     """Latency, arrivals and backlog over time."""
-    stretches, length_s = playback.stretches, playback.trace.length_s
+    stretches, trace = playback.stretches, playback.trace
     # What is known of a stretch stands in its middle.
-    half_s = 0.5 * length_s / len(stretches)
-    middles_s = [stretch.start_s - playback.trace.times_s[0] + half_s for stretch in stretches]
+    edges = pairwise(_edges(playback))
+    middles_s = [0.5 * (start_s + end_s) - trace.times_s[0] for start_s, end_s in edges]
 
-    chart = partial(over_time, times_s=middles_s, length_s=length_s, outages=playback.outages)
+    chart = partial(over_time, times_s=middles_s, length_s=trace.length_s, outages=playback.outages)
     latencies: dict[str, list[float | None]] = {
         "p99": [stretch.p99_s for stretch in stretches],
         "p50": [stretch.p50_s for stretch in stretches],
@@ -189,12 +189,22 @@ def _timelines(playback: Playback) -> tuple[LineChart, ...]:
     )
 
 
+def _edges(playback: Playback) -> list[float]:
+    """Where the stretches begin, and the end of the last."""
+    return [*(stretch.start_s for stretch in playback.stretches), playback.trace.end_s]
+
+
 def _stretches(playback: Playback) -> list[TraceStretch]:
-    """Those of the table, with a maximum number of rows."""
-    per_row = -(-len(playback.stretches) // _MOST_ROWS)
+    """Those of the table: one for each round step of the trace."""
+    first_s, step_s = playback.trace.times_s[0], playback.trace.round_step_s
+    stretches, edges = playback.stretches, _edges(playback)
+    lengths_s = [end_s - start_s for start_s, end_s in pairwise(edges)]
+    # A moment may be a hair before the round one that it stands for.
+    groups = groupby(
+        range(len(stretches)), lambda index: round((edges[index] - first_s) / step_s, 6) // 1.0
+    )
     return [
-        _together(playback.stretches[start : start + per_row])
-        for start in range(0, len(playback.stretches), per_row)
+        _together([(stretches[index], lengths_s[index]) for index in group]) for _, group in groups
     ]
 
 
@@ -213,27 +223,32 @@ def _cells(playback: Playback, stretch: TraceStretch) -> tuple[str, ...]:
     )
 
 
-def _together(group: Sequence[TraceStretch]) -> TraceStretch:
-    """Several stretches as one: the maximum of latency and backlog, the mean of the rest."""
+def _together(parts: Sequence[tuple[TraceStretch, float]]) -> TraceStretch:
+    """Stretches and their lengths as one: maximum latency and backlog, the mean of the rest."""
+    group = [stretch for stretch, _ in parts]
     medians_s = sorted(stretch.p50_s for stretch in group if stretch.p50_s is not None)
-    rates_per_s = [max(stretch.rate_per_s, 0.0) for stretch in group]
+    rows = sum(max(stretch.rate_per_s, 0.0) * length_s for stretch, length_s in parts)
     return replace(
         group[0],
-        rate_per_s=sum(rates_per_s) / len(group),
+        rate_per_s=rows / sum(length_s for _, length_s in parts),
         p50_s=medians_s[len(medians_s) // 2] if medians_s else None,
         p99_s=max((stretch.p99_s for stretch in group if stretch.p99_s is not None), default=None),
-        late_ratio=_late_ratio(group),
+        late_ratio=_late_ratio(parts),
         backlog_rows=max(stretch.backlog_rows for stretch in group),
     )
 
 
-def _late_ratio(group: Sequence[TraceStretch]) -> float | None:
+def _late_ratio(parts: Sequence[tuple[TraceStretch, float]]) -> float | None:
     """The share of late rows in several stretches; None if it is known of none."""
-    rates = [(part.late_ratio, part.rate_per_s) for part in group if part.late_ratio is not None]
-    total_rate_per_s = sum(rate_per_s for _, rate_per_s in rates)
-    if total_rate_per_s <= 0:
-        return max((late for late, _ in rates), default=None)
-    return sum(late * rate_per_s for late, rate_per_s in rates) / total_rate_per_s
+    rows = [
+        (stretch.late_ratio, stretch.rate_per_s * length_s)
+        for stretch, length_s in parts
+        if stretch.late_ratio is not None
+    ]
+    total_rows = sum(num_rows for _, num_rows in rows)
+    if total_rows <= 0:
+        return max((late_ratio for late_ratio, _ in rows), default=None)
+    return sum(late_ratio * num_rows for late_ratio, num_rows in rows) / total_rows
 
 
 def _share(ratio: float | None) -> str:

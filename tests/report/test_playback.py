@@ -7,6 +7,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
+from itertools import pairwise
 
 import pytest
 
@@ -156,8 +157,66 @@ def test_ticks_are_round_and_in_one_unit() -> None:
     assert {label.partition(" ")[2] for label in labels(latency.axes.ticks)[1:]} == {"min"}
     assert labels(arrivals.axes.ticks)[1:3] == ["1M/s", "2M/s"]
     (table,) = (part for part in playback_sheet(playback).sections if part.title == "over time")
-    assert [row[0] for row in table.rows[:3]] == ["0", "1.2 min", "2.5 min"]
+    assert [row[0] for row in table.rows[:3]] == ["0", "2 min", "4 min"]
     assert {row[0].partition(" ")[2] for row in table.rows[1:]} == {"min"}
+
+
+@pytest.mark.parametrize(
+    ("length_s", "moments", "num_rows"),
+    [
+        (90.0, ["0", "5 s", "10 s"], 18),
+        (750.0, ["0", "0.5 min", "1.0 min"], 25),
+        (1234.5, ["0", "1 min", "2 min"], 21),
+        (3600.0, ["0", "5 min", "10 min"], 12),
+        (36_000.0, ["0", "0.5 h", "1.0 h"], 20),
+    ],
+)
+def test_a_trace_of_any_length_is_listed_at_round_moments(
+    length_s: float, moments: list[str], num_rows: int
+) -> None:
+    """Not every 37.5 s or 1.04 min, which no change of a rate falls on."""
+    planned, _ = simulated()
+    # As traces of Prometheus and of the progress of a query are: from a moment of the epoch.
+    first_s = 1_700_000_123.0
+    trace = RateTrace(times_s=(first_s,), rates_per_s=(4e3,), end_s=first_s + length_s)
+    playback = simulate_plan(planned, trace, num_runs=1)
+    (table,) = (part for part in playback_sheet(playback).sections if part.title == "over time")
+    assert [row[0] for row in table.rows[:3]] == moments
+    assert len(table.rows) == num_rows
+    assert {row[1] for row in table.rows} == {"4k/s"}
+    widths_s = [late.start_s - early.start_s for early, late in pairwise(playback.stretches)]
+    assert trace.round_step_s / widths_s[0] in {3.0, 4.0, 5.0, 6.0}
+    assert widths_s == pytest.approx([widths_s[0]] * len(widths_s))
+
+
+def test_rates_and_backlogs_of_a_burst_are_those_of_its_minutes() -> None:
+    """Not an average with the minute before, nor a backlog that was read when a minute began."""
+    planned, _ = simulated()
+    trace = RateTrace(
+        times_s=(0.0, 600.0, 720.0), rates_per_s=(2000.0, 8000.0, 2000.0), end_s=1500.0
+    )
+    sheet = playback_sheet(simulate_plan(planned, trace, num_runs=1))
+    (table,) = (part for part in sheet.sections if part.title == "over time")
+    rates = {row[0]: row[1] for row in table.rows}
+    assert [rates[f"{minute} min"] for minute in (9, 10, 11, 12)] == [
+        "2k/s",
+        "8k/s",
+        "8k/s",
+        "2k/s",
+    ]
+    backlogs = {row[0]: float(row[5].replace(",", "")) for row in table.rows}
+    trigger_s = planned.configuration.trigger_s
+    assert backlogs["11 min"] == pytest.approx(8000.0 * trigger_s, rel=0.1)
+    assert backlogs["12 min"] == pytest.approx(2000.0 * trigger_s, rel=0.1)
+
+
+def test_a_miss_is_in_the_unit_of_its_limit() -> None:
+    planned, playback = light()
+    (target,) = playback.targets
+    missed = replace(playback, targets=(replace(target, value_s=2.06),))
+    assert playback_text(planned, missed).startswith(
+        "p99 <= 2.00 s missed under 10 min of 5k/s to 9k/s: p99 2.06 s, 3% above its limit"
+    )
 
 
 def test_executors_have_whole_ticks() -> None:
@@ -180,7 +239,8 @@ def test_the_data_is_json() -> None:
     assert found["feasible"] is False
     assert found["headline"].startswith("p99 <= 2.00 s missed under ")
     assert [target["met"] for target in found["targets"]] == [False]
-    assert len(found["stretches"]) == 96
+    starts_s = [stretch["start_s"] for stretch in found["stretches"]]
+    assert starts_s == [5.0 * index for index in range(120)]
     assert found["recoveries"][0]["outage"]["length_s"] == 30
 
 
@@ -192,7 +252,7 @@ def test_the_page_needs_nothing_and_draws_every_line() -> None:
     assert len(lines) == 4
     for points in lines:
         pairs = [tuple(map(float, pair.split(","))) for pair in points.split()]
-        assert len(pairs) == 96
-        assert pairs[0][0] == 0.52  # in the middle of the first stretch
+        assert len(pairs) == 120
+        assert pairs[0][0] == 0.42  # in the middle of the first stretch
         assert all(0 <= x <= 100 and 0 <= y <= 100 for x, y in pairs)
     assert page.count('class="outage" x=') == 3

@@ -48,7 +48,8 @@ class RateTraceRuns:
             after = arrived - read_rows[np.searchsorted(start, edges_s, side="right")]
             before = arrived - read_rows[np.searchsorted(start, edges_s, side="left")]
             peaks[:, run] = np.maximum(after[:-1], before[1:])
-            interval = np.searchsorted(edges_s, start, side="right") - 1
+            # What waits for a batch that starts at an edge has arrived before it.
+            interval = np.searchsorted(edges_s, start, side="left") - 1
             is_inside = (interval >= 0) & (interval < len(peaks))
             np.maximum.at(peaks[:, run], interval[is_inside], waiting[is_inside])
         return np.maximum(peaks, 0.0)
