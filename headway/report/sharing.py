@@ -8,11 +8,18 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from headway.assumptions.sharing import UNEVEN_DEAL_RATIO
+from headway.assumptions.sharing import LEAST_SAVED_RATIO, UNEVEN_DEAL_RATIO
 from headway.domain.sharing import SharingGain, SharingWay
 from headway.domain.sheet import Kind, Section, Sheet
 from headway.formats.codec import EXACT, data_of
-from headway.units import counted, format_duration, format_rate, spark_trigger_text
+from headway.report.wording import trigger_text
+from headway.units import (
+    counted,
+    format_duration,
+    format_durations,
+    format_rate,
+    spark_trigger_text,
+)
 
 if TYPE_CHECKING:
     from headway.profiler.plan_exchanges import FusionAdvice
@@ -62,18 +69,33 @@ def sharing_sheet(gain: SharingGain) -> Sheet:
 def _headline(gain: SharingGain) -> str:
     direct, best = gain.ways[0], gain.best
     workload = f"{gain.windows} at {format_rate(gain.rate_per_s)}"
-    trigger = f"trigger {format_duration(best.trigger_s)}"
+    is_timed = best.trigger_s > 0.0
+    trigger = f"trigger {format_duration(best.trigger_s)}" if is_timed else trigger_text(0.0)
     utilisation = f"utilisation {best.utilization_ratio:.0%}"
+    keeps_up = [direct.is_stable, *(math.isfinite(query.batch_mean_s) for query in gain.queries)]
+    if not best.is_stable and not any(keeps_up):
+        return f"{workload}: not stable, however the windows are counted"
     if gain.queries:
         apart = f"{gain.apart_ratio:.0%} by {counted(len(gain.queries), 'query', 'queries')}"
         if not gain.paying:
             return f"{workload}: sharing does not pay; utilisation {apart}"
         return f"{workload}: {best.how} for all, {trigger}: {utilisation} instead of {apart}"
     if best.how == "direct":
-        if gain.paying:
-            return f"{workload}: sharing saves little; windows counted directly are as good"
-        return f"{workload}: sharing does not pay; keep counting directly"
-    before = f"{direct.utilization_ratio:.0%}{'' if best.saved_low_s > 0 else ', not certain'}"
+        if not gain.paying:
+            return f"{workload}: sharing does not pay; keep counting directly"
+        least_s = LEAST_SAVED_RATIO.value * direct.batch_mean_s
+        if any(way.pays and way.saved_s > least_s for way in gain.ways):
+            return f"{workload}: sharing shortens batches, but delays windows"
+        return f"{workload}: sharing saves little; windows counted directly are as good"
+    certain = "" if best.saved_low_s > 0 else ", not certain"
+    if not direct.is_stable:
+        return (
+            f"{workload}: {best.how}, {trigger}: stable{certain}, unlike windows counted directly"
+        )
+    if not is_timed:
+        before, after = format_durations(direct.batch_mean_s, best.batch_mean_s)
+        return f"{workload}: {best.how}, {trigger}: batches of {after} instead of {before}{certain}"
+    before = f"{direct.utilization_ratio:.0%}{certain}"
     return f"{workload}: {best.how}, {trigger}: {utilisation} instead of {before}"
 
 
@@ -84,6 +106,9 @@ def _reasons(gain: SharingGain) -> Iterator[str]:
         busy = f"utilisation {query.utilization_ratio:.0%}"
         yield f"{query.name} alone, {query.windows}: {batch}, {busy}"
     yield from _break_even(gain)
+    direct = gain.ways[0]
+    if direct.trigger_s == 0.0 or not direct.is_stable:
+        yield "saved: for the same rows; shorter batches have fewer"
     yield from _work(gain)
     yield from (f"assumed: {text}" for text in gain.assumed)
 

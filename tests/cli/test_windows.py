@@ -258,6 +258,58 @@ def test_the_code_of_several_queries_on_a_log_adds_each_as_a_reader() -> None:
     assert not replace(direct, is_update=True).paying
 
 
+@pytest.mark.parametrize("trigger", ["1s", "0s"])
+def test_sharing_is_compared_where_windows_counted_directly_are_too_much(
+    trigger: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Not with batches of 10^15 rows, of which sharing saved 132,000 days."""
+    path, windows = file_of(job(), tmp_path), ["--window", "1h every 5m", "--window", "10m"]
+    asked = ["windows", path, *windows, "--trigger", trigger, "--rate"]
+    direct_rate = next(
+        rate
+        for rate in range(10, 1000, 10)
+        if not headway.windows(path, ["1h every 5m", "10m"], rate=f"{rate}k/s", trigger=trigger)
+        .ways[0]
+        .is_stable
+    )
+    assert run([*asked, f"{direct_rate}k/s"]) == 0
+    out = " ".join(capsys.readouterr().out.split())
+    assert "nan" not in out
+    assert "stable" in out.partition("  way")[0] and "unlike windows counted directly" in out
+    gain = headway.windows(path, ["1h every 5m", "10m"], rate=f"{direct_rate}k/s", trigger=trigger)
+    assert gain.best.is_stable
+    stable = [way for way in gain.ways if way.is_stable]
+    assert stable
+    for way in stable:
+        assert 0.0 < way.saved_s < 3600.0
+        assert way.pays
+    assert gain.batch_rows < 60.0 * gain.rate_per_s
+    # Far beyond that no way keeps up: there is nothing to be gained, and nothing to keep.
+    assert run([*asked, "900M/s"]) == 3
+    assert "not stable, however the windows are counted" in capsys.readouterr().out
+    assert run([*asked, "900M/s", "--json"]) == 3
+    printed = json.loads(capsys.readouterr().out)
+    assert [way["batch_mean_s"] for way in printed["ways"]] == [None] * 4
+
+
+def test_a_query_without_a_trigger_is_compared_by_its_batches() -> None:
+    """It is always busy: "utilisation 100% instead of 100%" is no gain."""
+    gain = headway.windows(job(), ["1h every 5m"], rate="120k/s", trigger="0s")
+    direct, panes = gain.ways[:2]
+    assert direct.is_stable and panes.saved_s > 0.2 * direct.batch_mean_s
+    best = replace(panes, window_p99_s=direct.window_p99_s)
+    text = as_text(replace(gain, best=best))
+    assert text.startswith("1 h every 5 min at 120k/s: panes, as fast as possible: batches of ")
+    # Just below its capacity the direct query has batches of half a minute; panes do not.
+    near = headway.windows(job(), ["1h every 5m"], rate="160k/s", trigger="0s")
+    assert near.ways[0].batch_mean_s > 10.0
+    assert near.ways[1].batch_mean_s == pytest.approx(panes.batch_mean_s, rel=0.2)
+    late = as_text(replace(gain, best=direct))
+    assert late.startswith(
+        "1 h every 5 min at 120k/s: sharing shortens batches, but delays windows"
+    )
+
+
 def test_update_mode_knows_the_log_alone() -> None:
     made = job()
     update = replace(made, shape=replace(made.shape, output_mode="update"))

@@ -21,7 +21,7 @@ from headway.models.batches.windows import (
     window_law,
 )
 from headway.models.job.duration import DurationModel
-from headway.models.job.setting import SettingLaw, setting_law
+from headway.models.job.setting import MOST_BATCH_ROWS, SettingLaw, setting_law
 from headway.models.laws.inverse import averaged_quantile_s
 from headway.models.sharing import gain, modes, way_costs
 from headway.models.sharing.consolidation import (
@@ -87,7 +87,9 @@ def sharing_gain(
         batch_rows=setting.num_rows,
         batch_keys=setting.keys.batch_keys,
         ways=ways,
-        best=_best(setting, merges, ways[0]) if windows.num_copies > 1.0 else ways[0],
+        best=_best(setting, merges, ways[0])
+        if windows.num_copies > 1.0 or not ways[0].is_stable
+        else ways[0],
         break_even_rows=gain.break_even_rows(costs, setting.keys, windows),
         break_even_keys=gain.break_even_keys(setting.num_rows, costs, setting.keys, windows),
         rollups=tuple(map(str, merges.rollups)),
@@ -152,10 +154,35 @@ def _merge_plan(setting: WindowSetting) -> MergePlan:
 
 
 def _ways(setting: WindowSetting, merges: MergePlan) -> Iterator[SharingWay]:
-    cases, plan = list(cost_cases(setting)), way_costs.cheapest_merges(setting, merges)
+    # Otherwise batches of a way have other rows than those of the direct query.
+    has_same_rows = setting.trigger_s > 0.0 and bool(_law(setting, 0.0).is_stable)
     for how in way_costs.ways_of(setting):
-        changes = [way_costs.batch_change(how, setting, case, plan) for case in cases]
-        yield _way(how, setting, changes, plan)
+        way_setting = (
+            setting if has_same_rows or how == "direct" else _settled(how, setting, merges)
+        )
+        plan = way_costs.cheapest_merges(way_setting, merges)
+        cases = cost_cases(way_setting)
+        changes = [way_costs.batch_change(how, way_setting, case, plan) for case in cases]
+        yield _way(how, way_setting, changes, plan)
+
+
+def _settled(how: WindowsHow, setting: WindowSetting, merges: MergePlan) -> WindowSetting:
+    """The setting with batches of a size at which a way keeps up, if there is one.
+
+    They are those of a trigger interval, or up to twice as large as the smallest that suffice.
+    """
+    num_rows = setting.rate_per_s * max(setting.trigger_s, SHORTEST_TRIGGER_S)
+    while num_rows < MOST_BATCH_ROWS:
+        way_setting = setting.with_rows(num_rows)
+        plan = way_costs.cheapest_merges(way_setting, merges)
+        costs = next(cost_cases(way_setting))
+        every_batch_s, closing_s = way_costs.batch_change(how, way_setting, costs, plan)
+        share = gain.closing_share(way_setting.keys.batch_s, setting.windows)
+        batch_s = float(way_setting.model.mean_s(num_rows)) + every_batch_s + share * closing_s
+        if batch_s <= num_rows / setting.rate_per_s:
+            return way_setting
+        num_rows *= 2.0
+    return setting
 
 
 def _way(
@@ -164,11 +191,18 @@ def _way(
     share = gain.closing_share(setting.keys.batch_s, setting.windows)
     savings_s = [-(every_batch_s + share * closing_s) for every_batch_s, closing_s in changes]
     every_batch_s, closing_s = changes[0]
-    light, heavy = _law(setting, every_batch_s), _law(setting, every_batch_s + closing_s)
+    light = _law(setting, every_batch_s)
+    # A pane takes its time once, whatever the rows of its batch; several panes are as many as rows.
+    heavy = (
+        _law(setting, every_batch_s, closing_s)
+        if share < 1.0
+        else _law(setting, every_batch_s + closing_s)
+    )
     is_stable = light.is_stable & heavy.is_stable
 
     def mixed(of_light: float, of_heavy: float) -> float:
-        return (1.0 - share) * of_light + share * of_heavy
+        # No batch is a light one if each closes a pane, whether or not light ones would be stable.
+        return of_heavy if share == 1.0 else (1.0 - share) * of_light + share * of_heavy
 
     def cdf(x_s: Numeric) -> Array:
         return np.asarray(
@@ -193,8 +227,11 @@ def _way(
     )
 
 
-def _law(setting: WindowSetting, change_s: float) -> SettingLaw:
-    """Latency law of the direct query with batches that are longer or shorter by a given time."""
+def _law(setting: WindowSetting, change_s: float, fixed_s: float = 0.0) -> SettingLaw:
+    """Latency law of the direct query with batches that are longer or shorter by a given time.
+
+    ``fixed_s`` is added whatever their rows.
+    """
     model = setting.model
     if change_s != 0.0:
         # Savings for rows and state are in proportion to the rows.
@@ -202,6 +239,7 @@ def _law(setting: WindowSetting, change_s: float) -> SettingLaw:
         ratio = max(1.0 + change_s / at_rows_s, 0.05)
         levels = tuple(level.times(ratio) for level in model.levels)
         model = DurationModel(model.driver_s * ratio, levels)
+    model = model._replace(driver_s=model.driver_s + fixed_s)
     return setting_law(
         setting.profile, model, rate_per_s=setting.rate_per_s, trigger_s=setting.trigger_s
     )
@@ -257,7 +295,10 @@ def _log_rows(setting: WindowSetting) -> float:
 
 
 def _best(setting: WindowSetting, merges: MergePlan, direct: SharingWay) -> SharingWay:
-    """The way and trigger with the lowest utilisation, of those that delay no window."""
+    """The way and trigger with the lowest utilisation, of those that delay no window.
+
+    As fast as possible, the one with the shortest batches.
+    """
     best, least_ratio = direct, LEAST_SAVED_RATIO.value
     for factor in TRIGGER_RATIOS.value if setting.trigger_s > 0.0 else (1.0,):
         if 0.0 < factor * setting.trigger_s < SHORTEST_TRIGGER_S:
@@ -271,7 +312,14 @@ def _best(setting: WindowSetting, merges: MergePlan, direct: SharingWay) -> Shar
                 and (way.window_p99_s or 0.0) > (1.0 + least_ratio) * direct.window_p99_s
             )
             longer = direct.window_p99_s is None and factor > 1.0
-            is_less_busy = way.utilization_ratio < (1.0 - least_ratio) * best.utilization_ratio
+            # As fast as possible, a query is always busy, with batches of any length.
+            least = (1.0 - least_ratio) * _busy(best)
+            is_less_busy = not best.is_stable or _busy(way) < least
             if way.is_stable and is_less_busy and not late and not longer:
                 best = way
     return best
+
+
+def _busy(way: SharingWay) -> float:
+    """What the ways at one trigger are compared by."""
+    return way.utilization_ratio if way.trigger_s > 0.0 else way.batch_mean_s

@@ -12,8 +12,9 @@ import numpy as np
 from headway.assumptions import sharing
 from headway.domain import Configuration, JobProfile
 from headway.domain.window_set import WindowSet, WindowSpec
+from headway.limits import SHORTEST_TRIGGER_S
 from headway.models.job.duration import DurationModel
-from headway.models.job.setting import duration_model, settled_batch_rows
+from headway.models.job.setting import MOST_BATCH_ROWS, duration_model, settled_batch_rows
 from headway.models.sharing.gain import (
     BatchKeys,
     UnitCosts,
@@ -51,6 +52,17 @@ class WindowSetting(NamedTuple):
         """Whether the query emits intermediate results of windows repeatedly."""
         return self.profile.shape.output_mode == "update"
 
+    def with_rows(self, num_rows: float) -> WindowSetting:
+        """The setting with batches of other rows, and the keys of these: (T1), (H10)."""
+        profile, windows = self.profile, self.windows
+        batch_s = max(num_rows / self.rate_per_s, 1e-3)
+        if self.num_keys is None:
+            keys = _keys(profile, num_rows, batch_s, windows)
+            return self._replace(num_rows=num_rows, keys=keys)
+        keys = stream_keys(self.num_keys, num_rows, batch_s, windows)
+        model, state_row_s = _model_of_keys(profile, self.configuration, windows, keys)
+        return self._replace(num_rows=num_rows, keys=keys, model=model, state_row_s=state_row_s)
+
 
 def windows_of(profile: JobProfile) -> WindowSet | None:
     """The windows of a profiled query, if they can be shared.
@@ -86,9 +98,8 @@ def setting_of(
     By (T1) and (T3), and (H10) if keys are given. ``num_keys`` are the keys of the stream; by
     default they grow with the rows as in the profile.
     """
-    limit, trigger_s = configuration.max_offsets_per_trigger or math.inf, configuration.trigger_s
     model, state_row_s = _direct_model(profile, configuration, windows), None
-    num_rows = min(float(settled_batch_rows(model, rate_per_s, trigger_s)), limit)
+    num_rows = _batch_rows(profile, configuration, model, rate_per_s)
     batch_s = max(num_rows / rate_per_s, 1e-3)
     keys = _keys(profile, num_rows, batch_s, windows)
     if num_keys is not None:
@@ -96,11 +107,30 @@ def setting_of(
         for _ in range(2):
             keys = stream_keys(num_keys, num_rows, batch_s, windows)
             model, state_row_s = _model_of_keys(profile, configuration, windows, keys)
-            num_rows = min(float(settled_batch_rows(model, rate_per_s, trigger_s)), limit)
+            num_rows = _batch_rows(profile, configuration, model, rate_per_s)
             batch_s = max(num_rows / rate_per_s, 1e-3)
     return WindowSetting(
         profile, configuration, windows, rate_per_s, model, num_rows, keys, num_keys, state_row_s
     )
+
+
+def _batch_rows(
+    profile: JobProfile, configuration: Configuration, model: DurationModel, rate_per_s: float
+) -> float:
+    """Rows of a batch of the direct query; if it cannot keep up, those of one that would.
+
+    These are the rows of a trigger interval, and without one those that take as long to arrive as
+    the rows of the last profiled batches took.
+    """
+    trigger_s, limit = configuration.trigger_s, configuration.max_offsets_per_trigger or math.inf
+    num_rows = float(settled_batch_rows(model, rate_per_s, trigger_s))
+    if num_rows >= MOST_BATCH_ROWS:
+        span_s = trigger_s
+        if span_s == 0.0 and profile.settings:
+            last_setting = profile.settings[-1]
+            span_s = last_setting.rows_per_batch_middle / last_setting.rate_per_s
+        num_rows = rate_per_s * max(span_s, SHORTEST_TRIGGER_S)
+    return min(num_rows, limit)
 
 
 def _model_of_keys(
