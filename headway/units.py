@@ -344,6 +344,15 @@ def counted(number: int, noun: str, plural: str = "") -> str:
     return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
 
 
+def span_text(low: str, high: str) -> str:
+    """A range whose ends are printed, as one of them if they are printed alike.
+
+    >>> span_text("2", "4"), span_text("200 ms", "200 ms")
+    ('2 to 4', '200 ms')
+    """
+    return low if low == high else f"{low} to {high}"
+
+
 def listed(names: Sequence[str]) -> str:
     """Names as a part of a sentence.
 

@@ -116,6 +116,7 @@ class TraceStretch:
 class Recovery:
     """Time from the end of an outage until rows are in time again [s]: median and worst run.
 
+    They are once those of a batch meet the target; if it is one on windows, the predicted p99.
     ``inf`` if a run did not recover within the trace.
     """
 

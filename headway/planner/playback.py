@@ -170,7 +170,8 @@ def _playback(
         for run, rows in zip(by_run, overdue_rows.sum(axis=0), strict=True)
     ]
     p50_s, p95_s, p99_s = waits.quantiles_s(0.5, 0.95, 0.99)
-    of_runs = [(simulated.start_s[run], late_rows[run] > 0.0) for run in by_run]
+    met = read.met(_recovered_target(plan))
+    of_runs = [(simulated.start_s[run], met[run]) for run in by_run]
     recoveries = tuple(_recovery(outage, trace, of_runs) for outage in outages)
     return Playback(
         trace=trace,
@@ -235,17 +236,25 @@ def _simulated_target(
     )
 
 
+def _recovered_target(plan: StreamAnswer) -> Target:
+    """The target that a batch meets again after an outage; for windows, the usual p99 of rows."""
+    usual, target = plan.prediction.tuple_latency, plan.target
+    if target.metric is Metric.WINDOW and usual is not None and math.isfinite(usual.p99_s):
+        return Target(metric=Metric.TUPLE, quantile=0.99, limit_s=usual.p99_s)
+    return target
+
+
 def _recovery(
     outage: Outage, trace: RateTrace, of_runs: Sequence[tuple[Array, NDArray[np.bool_]]]
 ) -> Recovery:
-    """From the end of an outage until a batch whose rows are all in time.
+    """From the end of an outage until a batch that by itself meets the target.
 
-    ``of_runs`` are the starts of the batches of each run, and which of these have late rows.
+    ``of_runs`` are the starts of the batches of each run, and which of these meet it.
     """
     back_s = trace.times_s[0] + outage.start_s + outage.length_s
     recoveries_s = [
-        float(np.min(start_s[(start_s >= back_s) & ~is_late], initial=math.inf)) - back_s
-        for start_s, is_late in of_runs
+        float(np.min(start_s[(start_s >= back_s) & met], initial=math.inf)) - back_s
+        for start_s, met in of_runs
     ]
     return Recovery(
         outage=outage, median_s=float(np.median(recoveries_s)), worst_s=max(recoveries_s)

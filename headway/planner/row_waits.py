@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from headway.domain import Metric, Target
 from headway.models.arrays import Array
@@ -62,6 +63,15 @@ class Waits(NamedTuple):
         width_s = np.maximum(self.high_s - self.low_s, LEAST_WIDTH_S)
         beyond_s = self.high_s - target.limit_s
         return np.asarray(self.num_rows * np.clip(beyond_s / width_s, 0.0, 1.0))
+
+    def met(self, target: Target) -> NDArray[np.bool_]:
+        """Whether the rows of each batch, taken by themselves, meet a target on rows or batches."""
+        if target.metric is Metric.BATCH:
+            return np.asarray(self.batch_s <= target.limit_s)
+        if target.quantile is None:
+            return np.asarray(0.5 * (self.low_s + self.high_s) <= target.limit_s)
+        most_late = (1.0 - target.quantile) * self.num_rows
+        return np.asarray(self.late_rows(target) <= most_late)
 
 
 def overdue_waits(simulated: RateTraceRuns, edges: Array, target: Target) -> Waits:

@@ -11,7 +11,7 @@ from headway.assumptions.advice import SAVING_SHOWN_PER_DAY
 from headway.domain.sheet import Kind, Section, Sheet
 from headway.fleet.nouns import Capacity, FleetPlan, GrowthPoint, Infeasible, Supply
 from headway.formats.codec import data_of
-from headway.units import DAYS_PER_MONTH, counted
+from headway.units import DAYS_PER_MONTH, counted, span_text
 
 _ABOUT = "Headway capacity plan"
 _SAME_WEIGHT = 1e-6
@@ -325,7 +325,7 @@ def _pool(supply: Supply) -> str:
 
 def _span(counts: Sequence[int] | np.ndarray, unit: str = "") -> str:
     low, high = int(min(counts)), int(max(counts))
-    span = str(high) if low == high else f"{low} to {high}"
+    span = span_text(str(low), str(high))
     return f"{span} {unit if high == 1 else unit + 's'}" if unit else span
 
 

@@ -7,7 +7,7 @@ import math
 from headway.domain.plan_parts import PlannedDriver
 from headway.domain.sheet import Section
 from headway.report.wording import percent
-from headway.units import counted, spark_memory_text
+from headway.units import counted, span_text, spark_memory_text
 
 
 def driver_section(driver: PlannedDriver | None) -> Section:
@@ -59,4 +59,4 @@ def driver_text(driver: PlannedDriver) -> str:
 def _knee_text(driver: PlannedDriver) -> str:
     """The 90% interval of the number of queries that saturate the driver, in whole queries."""
     low, high = math.floor(driver.knee_low_queries), math.floor(driver.knee_high_queries)
-    return f"{low:,} to {high:,}" if high > low else f"{low:,}"
+    return span_text(f"{low:,}", f"{high:,}")

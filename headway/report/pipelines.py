@@ -10,7 +10,7 @@ from headway.domain.sheet import Kind, Section, Sheet
 from headway.formats.codec import EXACT, data_of
 from headway.planner.kinds.pipelines import busy_ratios, statistic_s
 from headway.report.wording import latency_text, nodes_meet
-from headway.units import counted, exact_duration, format_duration, format_rate
+from headway.units import counted, exact_duration, format_duration, format_rate, listed
 
 if TYPE_CHECKING:
     from headway.models.pipeline.latency import PipelineLatency
@@ -294,12 +294,12 @@ def _proof(plan: PipelinePlan) -> str:
 
 
 def _all_periods(plan: PipelinePlan) -> str:
-    space = plan.question.space
-    shuffle, poll = (
-        f"{exact_duration(periods_s[0])} to {exact_duration(periods_s[-1])}"
-        for periods_s in (space.shuffle_periods_s, space.poll_periods_s)
-    )
-    return f"all shuffle periods from {shuffle} and poll periods from {poll}"
+    space, parts = plan.question.space, []
+    for name, periods_s in (("shuffle", space.shuffle_periods_s), ("poll", space.poll_periods_s)):
+        low, high = exact_duration(periods_s[0]), exact_duration(periods_s[-1])
+        parts.append(f"{name} periods {f'of {low}' if low == high else f'from {low} to {high}'}")
+    every = "all " if len(space.shuffle_periods_s) > 1 else ""
+    return f"{every}{listed(parts)}"
 
 
 def _rule_row(rule: PipelineRule) -> tuple[str, ...]:

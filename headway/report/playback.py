@@ -21,7 +21,7 @@ from headway.formats.codec import data_of
 from headway.report.axes import counts, durations, in_one_unit, rates
 from headway.report.charts import LineChart, over_time
 from headway.report.wording import headline, percent, setting_text
-from headway.units import counted, format_duration, format_rate
+from headway.units import counted, format_duration, format_rate, span_text
 from headway.words.sentences import filled
 
 _LONGEST_BAR = 0.8  # of the width of a bar: the rows are long
@@ -123,8 +123,7 @@ def input_rate_fact(trace: RateTrace) -> tuple[str, str]:
 def _rates_text(trace: RateTrace) -> str:
     """How long a trace is, and its range of rates."""
     lowest, highest = format_rate(min(trace.rates_per_s)), format_rate(max(trace.rates_per_s))
-    range_text = lowest if lowest == highest else f"{lowest} to {highest}"
-    return f"{format_duration(trace.length_s)} of {range_text}"
+    return f"{format_duration(trace.length_s)} of {span_text(lowest, highest)}"
 
 
 def _figures(playback: Playback) -> list[tuple[str, str]]:

@@ -13,7 +13,7 @@ from headway.report.axes import Scale, counts, rates, shares
 from headway.report.charts import over_time
 from headway.report.playback import input_rate_fact
 from headway.report.wording import percent, setting_text
-from headway.units import counted, format_duration, listed
+from headway.units import counted, format_duration, listed, span_text
 
 _HEADING = ("policy", "", "node-hours", "late", "target", "windows kept", "changes", "reversals")
 
@@ -90,7 +90,7 @@ def _facts(comparison: PolicyComparison) -> Iterator[tuple[str, str]]:
     """The simulation, as label and text."""
     yield input_rate_fact(comparison.trace)
     yield "simulated", f"{counted(comparison.num_runs, 'run')} of each policy"
-    yield "executors", f"{comparison.min_executors} to {comparison.max_executors}"
+    yield "executors", span_text(str(comparison.min_executors), str(comparison.max_executors))
     if len(comparison.triggers_s) > 1:
         yield "trigger", f"{', '.join(map(format_duration, comparison.triggers_s))} (headway)"
     for outage in comparison.outages:

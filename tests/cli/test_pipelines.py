@@ -115,6 +115,15 @@ def test_plan_prints_proof_and_rules(
     assert "phases" in data["latency_s"]
 
 
+def test_a_single_period_is_no_range(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "fixed.yaml"
+    search = "  search: {shuffle_period: 200ms, poll_period: [50ms, 200ms]}\n"
+    path.write_text(Path(WORDS).read_text() + search)
+    assert run(["plan", str(path)]) == 0
+    out = " ".join(capsys.readouterr().out.split())
+    assert "over shuffle periods of 200 ms and poll periods from 50 ms to 200 ms" in out
+
+
 def test_a_plan_that_cannot_be_exits_with_3(capsys: pytest.CaptureFixture[str]) -> None:
     asked = ("--rate", "300k/s", "--target", "mean <= 5ms", "--max-nodes", "4")
     out = printed(capsys, "plan", WORDS, *asked, code=3)

@@ -71,6 +71,11 @@ def test_policies_stand_side_by_side(
     assert len(headway["stretch_late_ratio"]) == 96
 
 
+def test_one_size_is_no_range(files: dict[str, str], capsys: pytest.CaptureFixture[str]) -> None:
+    run([*arguments(files, "static:3"), "--executors", "3..3", "--runs", "1"])
+    assert re.search(r"^ +executors +3$", capsys.readouterr().out, re.MULTILINE)
+
+
 def test_the_same_by_the_api(files: dict[str, str]) -> None:
     found = simulate_policies(
         files["plan.json"], files["day.csv"], profile=files["job.profile.yaml"],

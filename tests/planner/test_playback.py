@@ -255,6 +255,32 @@ def test_a_recovery_that_the_trace_does_not_show_is_none() -> None:
     assert recovery.worst_s == math.inf
 
 
+@pytest.mark.parametrize("target", ["mean <= 1s", "p50 <= 1s", "p99 <= 1.5s"])
+def test_a_query_has_recovered_once_a_batch_meets_its_target(target: str) -> None:
+    """Not once it has no row above the limit: half of the rows of any batch may be above a p50."""
+    outage = Outage(start_s=200.0, length_s=60.0)
+    answer = replace(planned(), target=Target.parse(target))
+    playback = simulate_plan(answer, steady(), outages=[outage])
+    assert playback.limit_s is not None
+    late = [part.late_ratio or 0.0 for part in playback.stretches if part.start_s < 190.0]
+    if target.startswith(("mean", "p50")):
+        assert min(late) > 0.05
+    (recovery,) = playback.recoveries
+    # What is left of the outage is at most one batch of its rows, and one more trigger.
+    assert 0.0 < recovery.worst_s < 20.0
+
+
+def test_a_query_of_windows_has_recovered_once_its_rows_are_as_old_as_usual() -> None:
+    on_windows = replace(planned(), target=Target.parse("window p99 <= 9s"))
+    times_s = []
+    for length_s in (60.0, 200.0):
+        outage = Outage(start_s=200.0, length_s=length_s)
+        (recovery,) = simulate_plan(on_windows, steady(), outages=[outage]).recoveries
+        times_s.append(recovery.median_s)
+    # The first batch reads the rows of the outage, which are not.
+    assert 0.0 < times_s[0] <= times_s[1] < 60.0
+
+
 def test_a_target_on_batches_counts_batches() -> None:
     on_batches = planned("batch p99 <= 1s")
     assert simulate_plan(on_batches, steady()).late_ratio <= 0.01
