@@ -31,7 +31,14 @@ from headway.errors import InputError
 from headway.formats.lock_file import AnyLocked, Lock, Locked, load_lock, lock_beside
 from headway.formats.yaml_document import Mark
 from headway.planner.after_start import for_fresh_jvm
-from headway.planner.explain.causes import UNCHANGED_RATIO, Cause, Sized, Why, causes
+from headway.planner.explain.causes import (
+    UNCHANGED_RATIO,
+    Cause,
+    Sized,
+    Why,
+    causes,
+    cost_per_hour_of_run,
+)
 from headway.planner.purchase import at_core_speed
 from headway.planner.switches import with_switches_of
 from headway.redaction import one_line
@@ -285,7 +292,10 @@ def _sized(locked: AnyLocked, now: AnyLocked) -> Sized:
         rate_per_s=None if locked.ends else locked.rate_per_s,
         promises=promises or tuple(map(parse_promise, source.targets)),
         nodes=locked.nodes,
-        cost_per_hour=None if locked.ends else locked.cost_per_hour,
+        cost_per_hour=cost_per_hour_of_run(locked.cost_per_run, locked.run_time_s)
+        if locked.ends
+        else locked.cost_per_hour,
+        run_time_s=locked.run_time_s if locked.ends else None,
         store_cost_per_hour=None if locked.ends else locked.requests_cost_per_hour,
         currency=now.currency or "",
     )
@@ -297,7 +307,11 @@ def _key_and_place(cost_causes: Sequence[Cause], planned: Planned) -> tuple[str,
     If the price of a node did, the line of ``node:`` too, also in the cluster's own file.
     """
     sizes = {
-        cause: abs(cause.cost_per_month or (cause.nodes[1] - cause.nodes[0] if cause.nodes else 0))
+        cause: abs(
+            cause.cost_per_month
+            or cause.cost_per_run
+            or (cause.nodes[1] - cause.nodes[0] if cause.nodes else 0)
+        )
         for cause in cost_causes
     }
     main_why = max(sizes, key=lambda cause: sizes[cause]).whys[-1] if sizes else None

@@ -298,8 +298,8 @@ def _all_periods(plan: PipelinePlan) -> str:
     for name, periods_s in (("shuffle", space.shuffle_periods_s), ("poll", space.poll_periods_s)):
         low, high = exact_duration(periods_s[0]), exact_duration(periods_s[-1])
         parts.append(f"{name} periods {f'of {low}' if low == high else f'from {low} to {high}'}")
-    every = "all " if len(space.shuffle_periods_s) > 1 else ""
-    return f"{every}{listed(parts)}"
+    prefix = "all " if len(space.shuffle_periods_s) > 1 else ""
+    return f"{prefix}{listed(parts)}"
 
 
 def _rule_row(rule: PipelineRule) -> tuple[str, ...]:

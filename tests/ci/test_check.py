@@ -576,6 +576,36 @@ def test_no_rise_at_all_can_be_demanded(folder: Path, capsys: pytest.CaptureFixt
     assert "more expensive" in capsys.readouterr().out
 
 
+def test_a_batch_job_on_more_expensive_nodes_names_their_price_at_its_line(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Not only that a run costs more."""
+    profile = Path(__file__).parents[2] / "examples" / "nightly-totals.profile.yaml"
+    spec = f"""\
+apiVersion: headway/v1
+kind: BatchJob
+metadata: {{name: totals}}
+spec:
+  profile: {profile}
+  deadline: 2min
+  cluster:
+    node: {{name: n1, cores: 2, memory: 64Gi, price_per_hour: 0.2}}
+"""
+    (folder / "totals.yaml").write_text(spec)
+    before = headway.plan_spec("totals.yaml").plan
+    headway.save_lock(headway.lock(["totals.yaml"]), "totals.lock")
+    (folder / "totals.yaml").write_text(spec.replace("0.2}", "0.3}"))
+    after = headway.plan_spec("totals.yaml").plan
+    assert before.cost is not None and after.cost is not None
+    assert run(["check", "totals.yaml", "--baseline", "totals.lock"]) == 4
+    out = " ".join(capsys.readouterr().out.split())
+    assert "totals.yaml:8:11: error: " in out
+    assert "more expensive; price of a node 0.2 -> 0.3 per hour: +" in out
+    (cause,) = headway.diff(before, after).causes
+    assert cause.cost_per_run == pytest.approx(after.cost - before.cost)
+    assert cause.cost_per_month is None
+
+
 @pytest.mark.parametrize("name", sorted({*FORMATS, "json"}))
 def test_faults_of_a_file_are_findings_of_every_format(
     folder: Path, capsys: pytest.CaptureFixture[str], name: str

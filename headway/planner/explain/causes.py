@@ -15,7 +15,7 @@ from typing import Literal, TypeAlias
 from headway.digits import format_money
 from headway.domain import AnyAnswer, AnyPromise
 from headway.domain.target import targets_text
-from headway.units import HOURS_PER_MONTH, counted, format_rate, listed
+from headway.units import HOURS_PER_MONTH, S_PER_HOUR, counted, format_rate, listed
 
 #: Figures that are this close are equal, since files have six digits.
 UNCHANGED_RATIO = 1e-4
@@ -47,6 +47,7 @@ class Cause:
     nodes: tuple[int, int] | None = None
     currency: str = ""
     cost_per_month: float | None = field(default=None, metadata={"then": {"text": "in_words"}})
+    cost_per_run: float | None = None
     changes: tuple[tuple[str, str], ...] = field(default=(), metadata={"key": None})
 
     @property
@@ -60,6 +61,9 @@ class Cause:
         if self.cost_per_month:
             added = format_money(self.cost_per_month, currency=self.currency, sign=True)
             effects.append(f"{added} per month")
+        if self.cost_per_run:
+            added = format_money(self.cost_per_run, currency=self.currency, sign=True)
+            effects.append(f"{added} per run")
         return f"{self._subject} {', '.join(effects)}"
 
     @property
@@ -75,6 +79,15 @@ class Cause:
         return f"together, {listed(names)} need"
 
 
+def cost_per_hour_of_run(cost_per_run: float | None, run_time_s: float) -> float | None:
+    """Cost of the nodes of a job that ends, while it runs.
+
+    >>> cost_per_hour_of_run(0.5, 1800.0)
+    1.0
+    """
+    return None if cost_per_run is None else cost_per_run / (run_time_s / S_PER_HOUR)
+
+
 #: Nodes that the new job needs at a rate for some targets; None if unknown.
 Needs = Callable[[float | None, tuple[AnyPromise, ...]], int | None]
 
@@ -83,7 +96,8 @@ Needs = Callable[[float | None, tuple[AnyPromise, ...]], int | None]
 class Sized:
     """A question and the resulting size; costs are per hour, of all nodes and of the store.
 
-    ``currency`` is empty if unknown.
+    ``run_time_s`` is the mean run time of a job that ends, None for a stream. ``currency`` is empty
+    if unknown.
     """
 
     rate_per_s: float | None
@@ -91,6 +105,7 @@ class Sized:
     nodes: int
     cost_per_hour: float | None = None
     store_cost_per_hour: float | None = None
+    run_time_s: float | None = None
     currency: str = ""
 
     @property
@@ -102,7 +117,8 @@ class Sized:
 def causes(before: Sized, after: Sized, needs: Needs) -> tuple[Cause, ...]:
     """Why the number of nodes or the cost of a plan differs from before.
 
-    The costs of the steps add up to the change of the cost.
+    The costs of the steps add up to the change of the cost; for a job that ends, only that of the
+    price is known.
 
     >>> then = Sized(rate_per_s=1e4, promises=(), nodes=2, cost_per_hour=0.2)
     >>> now = Sized(rate_per_s=2e4, promises=(), nodes=5, cost_per_hour=1.0)
@@ -126,17 +142,21 @@ def _of_prices(before: Sized, after: Sized) -> Iterator[Cause]:
         prices.append(("checkpoint store", then_paid or 0.0, now_paid or 0.0, 1))
     for why, then, now, count in prices:
         if not math.isclose(then, now, rel_tol=UNCHANGED_RATIO):
+            per_hour, run_time_s = (now - then) * count, before.run_time_s
             yield Cause(
                 whys=(why,),
                 before=format_money(then),
                 after=f"{format_money(now, currency=after.currency)} per hour",
                 currency=after.currency,
-                cost_per_month=(now - then) * count * HOURS_PER_MONTH,
+                cost_per_month=per_hour * HOURS_PER_MONTH if run_time_s is None else None,
+                cost_per_run=None if run_time_s is None else per_hour * run_time_s / S_PER_HOUR,
             )
 
 
 def _of_size(before: Sized, after: Sized, needs: Needs) -> Iterator[Cause]:
-    price, nodes_before = after.node_price, before.nodes
+    nodes_before = before.nodes
+    # A run on more nodes is also a shorter one.
+    price = after.node_price if after.run_time_s is None else None
     steps: list[tuple[Why, str, str]] = []  # those whose single effects are unknown
     for why, then, now, nodes in _steps(before, after, needs):
         steps.append((why, then, now))

@@ -19,6 +19,7 @@ from headway.planner.explain.causes import (
     Needs,
     Sized,
     causes,
+    cost_per_hour_of_run,
     frontier_needs,
 )
 from headway.sparkconf import KNOBS_BY_KEY
@@ -154,7 +155,7 @@ def plan_difference(
 
 
 def sized(plan: AnyAnswer) -> Sized:
-    """The question of a plan, and its size; runs of batch jobs have no cost per hour."""
+    """The question of a plan, and its size; batch jobs cost something while they run."""
     currency = currency_of(plan.node_type)
     if plan.cost is None and not plan.ends and plan.writes is not None:
         currency = plan.writes.currency
@@ -162,7 +163,10 @@ def sized(plan: AnyAnswer) -> Sized:
         rate_per_s=plan.rate_per_s,
         promises=plan.promises,
         nodes=plan.nodes,
-        cost_per_hour=None if plan.ends else plan.cost_per_hour,
+        cost_per_hour=cost_per_hour_of_run(plan.cost, plan.expected_s)
+        if plan.ends
+        else plan.cost_per_hour,
+        run_time_s=plan.expected_s if plan.ends else None,
         store_cost_per_hour=None if plan.ends else _store_cost(plan),
         currency=currency,
     )
