@@ -56,6 +56,7 @@ def real_time_plan_sheet(plan: RealTimePlan) -> Sheet:
         headline=f"{answer} at {format_rate(plan.rate_per_s)} in Real-Time Mode",
         verdict=plan.feasible,
         facts=(
+            *([] if plan.feasible else [("binding constraint", plan.binding[0])]),
             ("configuration" if plan.feasible else "nearest", _setting(plan.setting)),
             (
                 f"planned {plan.target.statistic}",
@@ -66,7 +67,8 @@ def real_time_plan_sheet(plan: RealTimePlan) -> Sheet:
         ),
         sections=(
             Section(
-                title="binding constraints" if plan.feasible else "in the way", texts=plan.binding
+                title="binding constraints" if plan.feasible else "also in the way",
+                texts=plan.binding if plan.feasible else plan.binding[1:],
             ),
             Section(title="rejected node types", texts=plan.refused_node_types),
             *_latency(plan.expected, are_details=plan.feasible),
@@ -85,7 +87,7 @@ def _brief_sheet(plan: RealTimePlan) -> Sheet:
         full,
         facts=tuple(_brief_facts(plan)) if plan.feasible else full.facts,
         sections=(
-            Section(title="in the way", texts=() if plan.feasible else plan.binding),
+            Section(title="also in the way", texts=() if plan.feasible else plan.binding[1:]),
             *_latency_in_short(plan.expected),
             Section(title="configuration", code=setting_lines(settings) if plan.feasible else ()),
             Section(title="rejected node types", texts=plan.refused_node_types),

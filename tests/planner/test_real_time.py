@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 
 import headway
+from headway.api.page import page
+from headway.api.results import as_text
 from headway.assumptions.real_time import GAP_RATIOS, MOST_BUSY_RATIO, PATH_RATIOS
 from headway.domain import JobProfile, RowsLaw
 from headway.domain.real_time import RealTimePlan
@@ -117,6 +119,22 @@ def test_a_plan_keeps_what_it_promises_at_the_worse_end() -> None:
     assert found.max_rate_per_s is not None and found.max_rate_per_s >= 20_000.0
     beyond = planned(partitions=found.setting.shuffle_partitions, rate=1.05 * found.max_rate_per_s)
     assert not beyond.feasible
+
+
+def test_the_max_rate_does_not_depend_on_the_rate_that_was_asked() -> None:
+    fixed = {"partitions": 60, "trigger": "600s"}
+    rates = [planned(rate=rate, **fixed).max_rate_per_s for rate in (2e3, 5e3, 17e3, 23e3)]
+    assert set(rates) == {24_200.0}
+    assert planned(rate=24_200.0, **fixed).feasible
+    assert not planned(rate=1.005 * 24_200.0, **fixed).feasible
+
+
+def test_the_reason_comes_before_a_latency_that_is_within_the_limit() -> None:
+    plan = planned(rate=26_000.0, target="p99 <= 3s", trigger="600s")
+    assert plan.planned_s < 3.0
+    for text in (as_text(plan), str(page(plan))):
+        reason, latency = text.index("scan: the busiest of 8"), text.index("planned p99")
+        assert reason < latency
 
 
 def test_more_rows_need_no_fewer_nodes() -> None:

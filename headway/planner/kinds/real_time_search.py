@@ -31,6 +31,8 @@ from headway.units import counted, format_duration, spark_memory_text
 _WHOLE_S = 60.0
 _MOST_STEPS = 12
 _MANY = 10**9
+_JUST_BELOW = 1.0 - 1e-9
+_MAX_RATE_TOLERANCE = 1.001
 
 
 def best_plan(searches: Sequence[RealTimeSearch], objective: Objective) -> RealTimePlan:
@@ -252,7 +254,11 @@ class RealTimeSearch:
         yield f"busiest task: of {name}, {busy:.0%} of {MOST_BUSY_RATIO.value:.0%} at most"
 
     def _max_rate_per_s(self, setting: RealTimeSetting) -> float:
-        """The highest rate at which the setting meets the target, to 2%, in three digits."""
+        """The highest rate at which the setting meets the target, to 0.1%, in three digits.
+
+        It is searched below the rate at which the busiest task is as busy as it may be, so it does
+        not depend on the requested one, which the setting is known to meet.
+        """
 
         def keeps(rate_per_s: float) -> bool:
             return (
@@ -260,11 +266,10 @@ class RealTimeSearch:
                 and self._planned_at(setting, rate_per_s) <= self.target.limit_s
             )
 
-        busy = self._busiest(setting.shuffle_partitions)
-        low, high = self.rate_per_s, self.rate_per_s * MOST_BUSY_RATIO.value / busy
-        if keeps(high):
-            low = high
-        while high / low > 1.02:
+        low = high = MOST_BUSY_RATIO.value / self._busiest(setting.shuffle_partitions, 1.0)
+        while low > self.rate_per_s and not keeps(low * _JUST_BELOW):
+            low, high = 0.5 * low, low
+        while high / low > _MAX_RATE_TOLERANCE:
             middle = math.sqrt(low * high)
             low, high = (middle, high) if keeps(middle) else (low, middle)
         digits = 10.0 ** (math.floor(math.log10(low)) - 2)
