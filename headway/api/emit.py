@@ -95,10 +95,11 @@ def emitted(
     text = emitter.render(plan, version=__version__, submission=submission)
     if emitter.has_comments:
         return Emitted(text=text, beside=notes)
+    why = {**reasons(plan), **emitter.reasons(plan)}
     explanations = (
         *header_lines(plan, version=__version__),
         *query_option_lines(plan),
-        *(f"{key}: {reason}" for key, reason in reasons(plan).items()),
+        *(f"{key}: {reason}" for key, reason in why.items()),
     )
     return Emitted(text=text, beside=(*explanations, *notes))
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import TypeAlias
 
+from headway.domain import Answer
 from headway.lazy_classes import dataclass
 from headway.lazy_names import loads_when_called
 
@@ -18,21 +19,29 @@ class Format:
     """One output format: its function, and whether it supports comments.
 
     A platform that ``fills_in_sizes`` gives executors its own default sizes if the file has none,
-    whatever Spark's own files contain. ``uses`` are the fields of a submission that appear in it.
+    whatever Spark's own files contain. ``uses`` are the fields of a submission that appear in it,
+    ``reasons`` those of settings that it writes with another value than the plan's.
     """
 
     render: Render
     uses: frozenset[str]
     has_comments: bool
     fills_in_sizes: bool
+    reasons: Callable[[Answer], Mapping[str, str]] = lambda _: {}
 
 
 def _format(
-    dotted_path: str, uses: str = "", *, has_comments: bool = True, fills_in_sizes: bool = False
+    dotted_path: str,
+    uses: str = "",
+    *,
+    has_comments: bool = True,
+    fills_in_sizes: bool = False,
+    reasons: str = "",
 ) -> Format:
     """A format whose function is in a module of this package, loaded when it is called."""
+    functions = {"render": dotted_path, **({"reasons": reasons} if reasons else {})}
     return Format(
-        render=loads_when_called(f"{__name__}.{dotted_path}"),
+        **{name: loads_when_called(f"{__name__}.{path}") for name, path in functions.items()},
         uses=frozenset(uses.split()),
         has_comments=has_comments,
         fills_in_sizes=fills_in_sizes,
@@ -58,7 +67,11 @@ ALL_FORMATS: Mapping[str, Format] = MappingProxyType(
             "emr.render_eks", "name main runtime arguments", has_comments=False, fills_in_sizes=True
         ),
         "emr-serverless": _format(
-            "emr.render_serverless", "name main arguments", has_comments=False, fills_in_sizes=True
+            "emr.render_serverless",
+            "name main arguments",
+            has_comments=False,
+            fills_in_sizes=True,
+            reasons="emr.worker_reasons",
         ),
         "dataproc": _format("dataproc.render_job", "main arguments"),
         "dataproc-serverless": _format(

@@ -119,6 +119,15 @@ def worker_heap_bytes(
     )
 
 
+def worker_reasons(plan: Answer) -> dict[str, str]:
+    """Why a worker has more heap than the plan, if it has."""
+    key = "spark.executor.memory"
+    planned, filled = plan.spark_conf.get(key), _worker_conf(plan).get(key)
+    if planned is None or planned == filled:
+        return {}
+    return {key: f"fills the smallest worker with room for the planned {planned}"}
+
+
 def _worker_conf(plan: Answer) -> dict[str, str]:
     sizes = executor_conf(plan)
     memory = sizes.get("spark.executor.memory")

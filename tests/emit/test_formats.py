@@ -12,6 +12,8 @@ from typing import Any
 import pytest
 import yaml
 
+import headway
+from headway.api.emit import emitted
 from headway.domain import NodeType, StreamAnswer
 from headway.emitters import ALL_FORMATS
 from headway.emitters.dataproc import properties_flag
@@ -23,6 +25,7 @@ from headway.units import parse_size_bytes
 from tests.factories import a_plan, an_infeasible_plan
 from tests.shared_data import SHARED, needs
 
+EXAMPLES = Path(__file__).parents[2] / "examples"
 SCHEMAS = SHARED / "schemas"
 ORDERS = Submission(
     name="Orders (EU)",
@@ -326,6 +329,22 @@ def test_a_serverless_worker_holds_the_heap_and_its_overhead(cores: int) -> None
         container = heap + max(heap // 10, parse_size_bytes("384m"))
         assert heap >= heap_gb * 2**30
         assert container / 2**30 <= (60 if cores == 32 else 8 * cores)
+
+
+def test_a_heap_that_fills_a_worker_is_not_said_to_be_as_profiled() -> None:
+    profile = EXAMPLES / "nightly-totals.profile.yaml"
+    plan = headway.plan(profile, target="deadline <= 30m", node_cores=4)
+    names, lines = ("emr", "emr-serverless"), {}
+    files = {name: emitted(plan, name, Submission(), None) for name in names}
+    for name, file in files.items():
+        (lines[name],) = (line for line in file.beside if "executor.memory:" in line)
+    assert lines["emr"] == "spark.executor.memory: as profiled"
+    assert lines["emr-serverless"] == (
+        "spark.executor.memory: fills the smallest worker with room for the planned 4g"
+    )
+    assert (
+        "spark.executor.memory=4g" not in emitted(plan, "emr-serverless", Submission(), None).text
+    )
 
 
 @pytest.mark.parametrize(("cores", "heap"), [(3, "8g"), (1, "8g"), (4, "30g")])
