@@ -72,4 +72,4 @@ def require_subdomain(name: str, setting: str) -> None:
 
 def _require(pattern: str, words: str, name: str, setting: str) -> None:
     if re.fullmatch(pattern, name) is None:
-        raise InputError(f"{setting} {name!a}: no name that Kubernetes takes; expected {words}")
+        raise InputError(f"{setting} {name!r}: no name that Kubernetes takes; expected {words}")

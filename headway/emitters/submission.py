@@ -53,10 +53,10 @@ class Submission:
             value, form = getattr(self, name), "a text on one line, not empty"
             if value is not None and not (value.strip() and value.isprintable()):
                 form = "a name on one line, e.g. orders" if name == "name" else form
-                raise InputError(f"{argument(name)} {value!a}: expected {form}")
+                raise InputError(f"{argument(name)} {value!r}: expected {form}")
         if self.image is not None and " " in self.image:
             raise InputError(
-                f"{argument('image')} {self.image!a}: expected a reference without blanks"
+                f"{argument('image')} {self.image!r}: expected a reference without blanks"
             )
 
     @property

@@ -34,7 +34,7 @@ class ExploredRun:
     def __post_init__(self) -> None:
         if not _RECORDING.fullmatch(self.recording):
             raise ValueError(
-                f"recording is {self.recording[:40]!a}; expected a file in the folder of the state"
+                f"recording is {self.recording[:40]!r}; expected a file in the folder of the state"
             )
         if not 0.0 <= self.duration_s <= LONGEST_S:
             raise ValueError(f"duration_s is {self.duration_s:g}; expected 0 to ten years")

@@ -70,7 +70,7 @@ def read_whole_text(path: Path, *, expected: str, largest_bytes: int = _LARGEST_
         raise InputError(f"{name}: a folder; expected {expected}") from None
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        raise InputError(f"{name!a}: cannot be read: {reason}") from None
+        raise InputError(f"{name!r}: cannot be read: {reason}") from None
     if not data.strip():
         raise InputError(f"{name}: the file is empty; expected {expected}")
     if len(data) > largest_bytes:

@@ -108,10 +108,10 @@ def route_text(route: Iterable[str | int]) -> str:
 
 
 def shown(value: Plain) -> str:
-    """A value in a message: short, and on one line.
+    """A value in a message: short, and on one line, as it reads but for invisible characters.
 
-    >>> shown("a" * 100), shown({"a": 1}), shown(None)
-    ("'aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa...'", 'a mapping', 'nothing')
+    >>> shown("a" * 100), shown({"a": 1}), shown(None), shown("Aufträge")
+    ("'aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa...'", 'a mapping', 'nothing', "'Aufträge'")
     """
     match value:
         case None:
@@ -121,7 +121,7 @@ def shown(value: Plain) -> str:
         case list():
             return "a list"
         case str():
-            return ascii(value if len(value) <= 40 else f"{value[:38]}...")
+            return repr(value if len(value) <= 40 else f"{value[:38]}...")
         case bool():
             return str(value).lower()
     text = str(value)

@@ -340,3 +340,16 @@ def test_an_hour_may_have_no_input() -> None:
 def test_a_bare_number_gets_the_unit_that_is_usual_for_it(old: str, new: str, hint: str) -> None:
     (line,) = faults(STREAM_OF_HOURS.replace(old, new).replace("HOURS", "5, " * 23 + "5"))
     assert line.endswith(hint)
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [("Aufträge", "'Aufträge'"), ("注文", "'注文'"), ("a\u202eb\u200b", r"'a\u202eb\u200b'")],
+)
+def test_a_message_has_the_letters_of_the_file_and_no_invisible_characters(
+    name: str, shown: str
+) -> None:
+    spec = f"apiVersion: headway/v1\nkind: StreamingJob\nmetadata: {{name: {name}}}\n"
+    with pytest.raises(InputError) as caught:
+        parse_spec(spec, name="a.yaml", folder=Path())
+    assert f"metadata.name: got {shown}; expected" in str(caught.value)
