@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from headway.api.arguments import job_from, promises_from
+from headway.api.file_kinds import is_log
 from headway.assumptions import tuning
 from headway.assumptions.live import BIN_S
 from headway.domain import Arrivals, Configuration, JobProfile, Prediction, Target
@@ -44,11 +45,12 @@ def watch(
         A session or a query of this process; or a file that :func:`headway.record` writes, or an
         event log that is still being written, rolling or not.
     profile : JobProfile or path
-        The profile for its predictions.
+        The profile for its predictions, or an event log, which is profiled first.
     target : Target or str
         Its target: a quantile of rows or of batches, e.g. ``"p99 <= 3s"``.
     query : str, optional
-        Name of the query, or the beginning of its id, if there are several.
+        Name of the query, or the beginning of its id, if there are several; of a profile that is
+        an event log, too.
     executors : (int, int), optional
         Minimum and maximum number of executors for a change; by default 1 to twice the current
         number.
@@ -75,7 +77,7 @@ def watch(
         )
     live = LiveQuery(
         feed=_feed_of(source, query),
-        profile=job_from(profile, first),
+        profile=job_from(profile, first, [query] if query and is_log(profile) else None),
         target=first,
         trigger_s=None if trigger is None else TRIGGER.read(trigger, "trigger"),
     )

@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
@@ -28,9 +29,13 @@ _OF_WATCHING = (
 
 @click.command("watch", cls=Command)
 @click.argument("source", metavar="SOURCE")
-@click.option("--profile", "profile_path", metavar="PROFILE", help="Profile of the query.")
+@click.option(
+    "--profile", "profile_path", metavar="PROFILE", help="Profile of the query, or an event log."
+)
 @click.option("--target", type=TARGET, help="Target, e.g. 'p99 <= 3s'.")
-@click.option("--query", help="Name of the query or beginning of its id, if there are several.")
+@click.option(
+    "--query", help="Name of the query or beginning of its id, if SOURCE or PROFILE has several."
+)
 @click.option(
     "--executors", help="Minimum and maximum number of executors for a change, e.g. 2:12."
 )
@@ -72,7 +77,7 @@ def command(
     SOURCE is a file that headway.record writes, or an event log, finished or still being written.
     With --once it exits with 3 if no setting within bounds meets the target, and with 4 if the
     query has failed, costs have drifted, a batch runs for too long, or more rows were late than the
-    target allows. Without --once it continues until Ctrl-C.
+    target allows. Without --once it continues until Ctrl-C, and exits with 0.
     """
     from headway.api.watch import watch
 
@@ -97,27 +102,27 @@ def command(
             show(text)
             suggest("headway tune, which makes such changes; headway init FILE --kind Tuning")
         return _exit_code(look, strict)
-    if sys.stdout.isatty() and not (as_json or prometheus):
-        return _show(watcher, every)
-    while True:
-        click.echo(_text(watcher.look(), as_json, prometheus, one_line=True))
-        sys.stdout.flush()
-        time.sleep(every)
+    # Ctrl-C is how it ends.
+    with suppress(KeyboardInterrupt):
+        if sys.stdout.isatty() and not (as_json or prometheus):
+            _show(watcher, every)
+        while True:
+            click.echo(_text(watcher.look(), as_json, prometheus, one_line=True))
+            sys.stdout.flush()
+            time.sleep(every)
+    return ExitCode.OK
 
 
-def _show(watcher: Watcher, every_s: float) -> int:
+def _show(watcher: Watcher, every_s: float) -> NoReturn:
     """One text that is rewritten in place."""
     from rich.console import Console
     from rich.live import Live
     from rich.text import Text
 
-    try:
-        with Live(console=Console(), auto_refresh=False, screen=False) as view:
-            while True:
-                view.update(Text(fitted(_text(watcher.look(), False, False))), refresh=True)
-                time.sleep(every_s)
-    except KeyboardInterrupt:
-        return ExitCode.OK
+    with Live(console=Console(), auto_refresh=False, screen=False) as view:
+        while True:
+            view.update(Text(fitted(_text(watcher.look(), False, False))), refresh=True)
+            time.sleep(every_s)
 
 
 def _text(look: Look, as_json: bool, prometheus: bool, *, one_line: bool = False) -> str:

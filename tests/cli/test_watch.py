@@ -25,6 +25,7 @@ from headway.report.watched import look_metrics
 from headway.tuner.live_query import _warm_up_length
 from tests.factories import a_profile
 from tests.live_logs import BEGIN_S, QUERY_ID, RUN_ID, FakeQuery, a_log
+from tests.profiler.event_log import EPOCH_S, MAP, AppLog, Query
 
 TARGET = "p99 <= 3s"
 
@@ -427,3 +428,41 @@ def test_a_missing_log_is_invalid_input(profile: str, capsys: pytest.CaptureFixt
         watch("no/such", profile=profile, target=TARGET)
     both = ["--json", "--prometheus"]
     assert run(["watch", "x", "--profile", profile, "--target", TARGET, *both]) == 2
+
+
+@pytest.mark.parametrize("is_terminal", [True, False])
+def test_ctrl_c_is_how_it_ends_on_a_terminal_and_in_a_pipe(
+    tmp_path: Path, profile: str, is_terminal: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = a_file(tmp_path, a_log())
+
+    def interrupted(_: float) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("headway.cli.watch.time.sleep", interrupted)
+    monkeypatch.setattr("sys.stdout.isatty", lambda: is_terminal)
+    assert run(["watch", log, "--profile", profile, "--target", TARGET]) == 0
+
+
+def test_the_profile_of_a_log_with_several_queries_is_of_the_watched_one(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    other = Query(
+        name="clicks",
+        query_id="ab" * 8,
+        jobs=((MAP,),),
+        operators=(),
+        started_s=EPOCH_S + 200.0,
+    )
+    written = AppLog(executors=(4,)).add(Query(name="orders")).add(other)
+    log = a_file(tmp_path, "\n".join([*written.lines, ""]))
+    call = ["watch", log, "--profile", log, "--target", TARGET, "--once", "--json"]
+    num_phases = {}
+    for name in ("orders", "clicks", other.query_id[:8]):
+        assert run([*call, "--query", name]) == 0
+        look = json.loads(capsys.readouterr().out)
+        num_phases[name] = len(look["predicted"]["phases_s"])
+    # One has a stage more.
+    assert num_phases["orders"] == num_phases["clicks"] + 1 == num_phases[other.query_id[:8]] + 1
+    assert run([*call, "--query", "payments"]) == 2
+    assert "'payments': no such query" in capsys.readouterr().err
