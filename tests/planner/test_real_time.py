@@ -122,7 +122,7 @@ def test_a_plan_keeps_what_it_promises_at_the_worse_end() -> None:
 
 
 def test_the_max_rate_does_not_depend_on_the_rate_that_was_asked() -> None:
-    fixed = {"partitions": 60, "trigger": "600s"}
+    fixed: dict[str, Any] = {"partitions": 60, "trigger": "600s"}
     rates = [planned(rate=rate, **fixed).max_rate_per_s for rate in (2e3, 5e3, 17e3, 23e3)]
     assert set(rates) == {24_200.0}
     assert planned(rate=24_200.0, **fixed).feasible
