@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from headway.domain import Coalescing, RowsLaw, SourceTasks, StageProfile
 from headway.models.arrays import Array, Numeric
@@ -16,26 +18,85 @@ _BELOW, _BEYOND = (0.25, 0.5), (4.0, 16.0, 64.0)
 _FEWEST_ROWS, _MOST_ROWS = 1e-3, 1e15
 _MOST_TASKS_RATIO = 1000.0
 
-#: Seconds per row, and rows of the batch from which on each row takes so much more (or less).
-Bend: TypeAlias = tuple[Numeric, Numeric]
+#: Rows of the batch at each bend, in order; and the line up to the first and beyond each of them:
+#: its value at no rows [s], and its slope [s per row]. Along the first axis; settings along others.
+Bends: TypeAlias = tuple[Array, Array, Array]
 
 
-def bends_through(rows: Array, change_s: Array) -> tuple[float, tuple[Bend, ...]]:
+def bends_through(rows: Array, change_s: Array) -> tuple[float, Bends]:
     """A broken line: its value without rows [s], and one bend for each place but the last (T2).
 
     It bends at ``rows``, which increase from 0, and has the values ``change_s`` there. Beyond the
     last it goes on as before.
 
     >>> start_s, bends = bends_through(np.array([0.0, 10.0, 20.0]), np.array([1.0, 3.0, 3.0]))
-    >>> start_s, [float(per_row_s) for per_row_s, _ in bends]
-    (1.0, [0.2, -0.2])
+    >>> start_s, bent_s(bends, np.array([5.0, 15.0, 30.0])).tolist()
+    (1.0, [1.0, 2.0, 2.0])
+    >>> bent_slope_s(bends, np.array([5.0, 15.0])).tolist()
+    [0.2, 0.0]
     """
     steps = np.diff(rows)
     slopes_s = np.where(steps > 0, np.diff(change_s) / np.where(steps > 0, steps, 1.0), np.nan)
     for index in np.flatnonzero(np.isnan(slopes_s)):
         slopes_s[index] = slopes_s[index - 1] if index else 0.0
     more_s = np.diff(slopes_s, prepend=0.0)
-    return float(change_s[0]), tuple(zip(more_s.tolist(), rows[:-1].tolist(), strict=True))
+    at_none_s = np.append(0.0, np.cumsum(-more_s * rows[:-1]))
+    return float(change_s[0]), (rows[:-1], at_none_s, np.append(0.0, slopes_s))
+
+
+def bent_s(bends: Bends, rows: Array) -> Array:
+    """Time that bends add to a batch of some rows [s]: (T2)."""
+    at_none_s, slopes_s = _chosen(bends[1:], _num_below(bends, rows))
+    return np.asarray(at_none_s + slopes_s * rows)
+
+
+def bent_slope_s(bends: Bends, rows: Array) -> Array:
+    """Seconds that bends add for one more row: (T2)."""
+    (slopes_s,) = _chosen(bends[2:], _num_below(bends, rows))
+    return slopes_s
+
+
+def slower_bends(bends: Bends, ratio: Numeric) -> Bends:
+    """Bends with all times multiplied, by a value for each setting: (T2)."""
+    rows, at_none_s, slopes_s = bends
+    num_axes = np.ndim(ratio)
+    return rows, _beside(at_none_s, num_axes) * ratio, _beside(slopes_s, num_axes) * ratio
+
+
+def bends_side_by_side(bends: Sequence[Bends]) -> Bends | None:
+    """Bends at several settings, as many at each; None without any setting: (T2)."""
+    if not bends:
+        return None
+    rows, at_none_s, slopes_s = (np.stack(costs, axis=-1) for costs in zip(*bends, strict=True))
+    return rows, at_none_s, slopes_s
+
+
+def _num_below(bends: Bends, rows: Array) -> NDArray[np.uint8]:
+    """How many bends are at no more than the rows: fewer than 256 are fastest to count."""
+    is_below = rows >= _beside(bends[0], rows.ndim)
+    return np.asarray(np.add.reduce(is_below.view(np.uint8), axis=0, dtype=np.uint8))
+
+
+def _chosen(lines: Sequence[Array], number: NDArray[np.uint8]) -> list[Array]:
+    """Values of the lines of a number of each setting."""
+    of_settings = lines[0].shape[1:]
+    num_settings = math.prod(of_settings)
+    index = number.astype(np.intp)
+    if num_settings > 1:
+        index = num_settings * index + np.arange(num_settings).reshape(of_settings)
+    return [of_each.reshape(-1)[index] for of_each in lines]
+
+
+def _beside(costs: Array, num_axes: int) -> Array:
+    """Costs of bends with at least so many axes after the first, as values of a setting have.
+
+    >>> [_beside(np.ones(shape), 2).shape for shape in ((3, 5), (3,))]
+    [(3, 1, 5), (3, 1, 1)]
+    """
+    num_missing = num_axes + 1 - costs.ndim
+    if num_missing <= 0:
+        return costs
+    return costs.reshape(costs.shape[0], *(1,) * num_missing, *costs.shape[1:])
 
 
 def without_falls(values: Array) -> Array:

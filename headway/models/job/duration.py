@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from headway.domain import StageProfile
 from headway.lazy_classes import Identity
 from headway.models.arrays import Array, Numeric
-from headway.models.job.bends import Bend, bends_through, rows_of_bends, without_falls
+from headway.models.job import bends as bending
+from headway.models.job.bends import Bends
 from headway.models.stages.makespan import makespan_moments
 from headway.models.stages.skew import hot_start_makespan
 from headway.models.stages.task_counts import num_tasks_at
@@ -32,21 +33,21 @@ class LevelSpan(NamedTuple):
     name: str
     fixed_s: Numeric  # like other costs a float, or an array with one value per setting
     stage_terms: tuple[tuple[Numeric, float, float], ...]  # per_row_s, scale, exponent
-    bends: tuple[Bend, ...] = ()  # changes where its tasks become more
+    bends: Bends | None = None  # where its tasks become more
     state: StateTime | None = None  # the part of the fixed time that follows the rate
 
     def at(self, batch_rows: Numeric) -> Array:
         """Mean time of the level [s] in a batch of ``batch_rows`` rows."""
         rows = np.asarray(batch_rows, dtype=np.float64)
         span_s = self.fixed_s
-        if not self.stage_terms and not self.bends:
+        if not self.stage_terms and self.bends is None:
             span_s = span_s + np.zeros(rows.shape)
         for per_row_s, scale, exponent in self.stage_terms:
             # Most stages process a row for each of the batch.
             powers = rows if exponent == 1.0 else rows**exponent
             span_s = span_s + per_row_s * (powers if scale == 1.0 else scale * powers)
-        for per_row_s, from_rows in self.bends:
-            span_s = span_s + per_row_s * np.maximum(rows - from_rows, 0.0)
+        if self.bends is not None:
+            span_s = span_s + bending.bent_s(self.bends, rows)
         return np.asarray(span_s)
 
     def slope_at(self, batch_rows: Numeric) -> Array:
@@ -63,32 +64,34 @@ class LevelSpan(NamedTuple):
         slope_s = np.zeros(rows.shape)
         for per_row_s, scale, exponent in self.stage_terms:
             slope_s = slope_s + per_row_s * (scale * exponent * rows ** (exponent - 1.0))
-        for per_row_s, from_rows in self.bends:
-            slope_s = slope_s + per_row_s * (rows >= from_rows)
-        return np.maximum(slope_s, 0.0) if self.bends else slope_s
+        if self.bends is None:
+            return slope_s
+        return np.maximum(slope_s + bending.bent_slope_s(self.bends, rows), 0.0)
 
     @property
     def is_straight(self) -> bool:
         """Whether each row adds the same time."""
-        return not self.bends and all(exponent == 1.0 for _, _, exponent in self.stage_terms)
+        return self.bends is None and all(exponent == 1.0 for _, _, exponent in self.stage_terms)
 
     def times(self, ratio: Numeric) -> LevelSpan:
         """The same with all times multiplied."""
         terms = ((each_s * ratio, scale, power) for each_s, scale, power in self.stage_terms)
-        bends = ((per_row_s * ratio, from_rows) for per_row_s, from_rows in self.bends)
+        bends = self.bends and bending.slower_bends(self.bends, ratio)
         state = self.state and (self.state[0] * ratio, self.state[1] * ratio, *self.state[2:])
-        return LevelSpan(self.name, self.fixed_s * ratio, tuple(terms), tuple(bends), state)
+        return LevelSpan(self.name, self.fixed_s * ratio, tuple(terms), bends, state)
 
     def with_costs(self, change: Callable[[Array], Array]) -> LevelSpan:
-        """The same with a change of every array of costs, which has a value for each setting."""
+        """The same with a change of every array of costs, whose last axis are the settings."""
 
         def changed(cost: Numeric) -> Array:
             return change(np.asarray(cost))
 
         terms = ((changed(each_s), scale, power) for each_s, scale, power in self.stage_terms)
-        bends = ((changed(per_row_s), changed(from_rows)) for per_row_s, from_rows in self.bends)
+        bends = self.bends
+        if bends is not None:
+            bends = (changed(bends[0]), changed(bends[1]), changed(bends[2]))
         state = self.state and (changed(self.state[0]), changed(self.state[1]), *self.state[2:])
-        return LevelSpan(self.name, changed(self.fixed_s), tuple(terms), tuple(bends), state)
+        return LevelSpan(self.name, changed(self.fixed_s), tuple(terms), bends, state)
 
     def at_rate(self, rate_per_s: Numeric) -> LevelSpan:
         """The same with its state at a rate: theory.md (E36)."""
@@ -160,12 +163,12 @@ class DurationModel(NamedTuple):
 
     def take(self, selection: NDArray[np.intp] | NDArray[np.bool_]) -> DurationModel:
         """Some of the settings that it is of, or some of them several times."""
-        return self._with_costs(lambda costs: costs[selection])
+        return self._with_costs(lambda costs: costs[..., selection])
 
     def over_axes(self, num_axes: int) -> DurationModel:
         """The same for rows of several axes, of which the first runs over the settings."""
-        shape = (-1, *([1] * (num_axes - 1)))
-        return self._with_costs(lambda costs: costs.reshape(shape))
+        further = [1] * (num_axes - 1)
+        return self._with_costs(lambda costs: costs.reshape(*costs.shape, *further))
 
     def _with_costs(self, change: Callable[[Array], Array]) -> DurationModel:
         return DurationModel(
@@ -192,7 +195,6 @@ def stacked(models: Sequence[DurationModel]) -> DurationModel:
 def _side_by_side(spans: Sequence[LevelSpan]) -> LevelSpan:
     """One level at several settings."""
     terms = zip(*(span.stage_terms for span in spans), strict=True)
-    bends = zip(*(span.bends for span in spans), strict=True)
     return LevelSpan(
         spans[0].name,
         np.array([span.fixed_s for span in spans], dtype=np.float64),
@@ -200,10 +202,7 @@ def _side_by_side(spans: Sequence[LevelSpan]) -> LevelSpan:
             (np.array([per_row_s for per_row_s, _, _ in term], dtype=np.float64), *term[0][1:])
             for term in terms
         ),
-        tuple(
-            (costs[:, 0], costs[:, 1])
-            for costs in (np.array(bend, dtype=np.float64) for bend in bends)
-        ),
+        bending.bends_side_by_side([span.bends for span in spans if span.bends is not None]),
         _states_side_by_side([span.state for span in spans if span.state is not None]),
     )
 
@@ -322,15 +321,17 @@ def _span_at(pool: Sequence[StageProfile], batch_rows: float, setting: _Setting)
 @lru_cache(maxsize=4096)
 def _bends(
     pool: tuple[StageProfile, ...], usual_span: LevelSpan, setting: _Setting
-) -> tuple[float, tuple[Bend, ...]]:
+) -> tuple[float, Bends]:
     """What numbers of tasks that follow the rows add to the time with the usual ones (T2)."""
     size = setting[:2]
-    rows = rows_of_bends(pool, *size)
+    rows = bending.rows_of_bends(pool, *size)
     mean_s = [
         np.mean([_span_at(pool, ratio * size, setting).at(size) for ratio in _NEAR_SIZES])
         for size in rows.tolist()
     ]
-    return bends_through(rows, without_falls(np.array(mean_s)) - usual_span.at(rows))
+    return bending.bends_through(
+        rows, bending.without_falls(np.array(mean_s)) - usual_span.at(rows)
+    )
 
 
 def coefficient_gains(

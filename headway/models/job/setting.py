@@ -224,7 +224,7 @@ def _settled_rows_of_one(of_model: Identity, shape: tuple[int, ...], *values: fl
 
 def _settled_rows(model: DurationModel, rate: Array, trigger: Array, factors: Array) -> Array:
     rows = rate * np.maximum(trigger, factors * model.mean_s(np.ones_like(rate)))
-    is_bent = any(level.bends for level in model.levels)
+    is_bent = any(level.bends is not None for level in model.levels)
     low, high = (np.zeros_like(rows), np.full_like(rows, np.inf)) if is_bent else (rows, rows)
     for _ in range(60):
         duration_s, slope_s = factors * model.mean_s(rows), factors * model.slope_s(rows)
@@ -237,13 +237,19 @@ def _settled_rows(model: DurationModel, rate: Array, trigger: Array, factors: Ar
         if is_bent:
             is_large = rows >= rate * np.maximum(trigger, duration_s)
             low, high = np.where(is_large, low, rows), np.where(is_large, rows, high)
-            is_between = (new_rows >= low) & (new_rows <= high)
-            new_rows = np.where(is_between | np.isinf(high), new_rows, 0.5 * (low + high))
-        is_settled = bool((np.abs(new_rows - rows) <= 1e-9 * (1.0 + rows)).all())
+            # A step to one of them again would lead back and forth between them.
+            is_between = (new_rows > low) & (new_rows < high)
+            is_kept = is_between | np.isinf(high) | _are_equal(new_rows, rows)
+            new_rows = np.where(is_kept, new_rows, 0.5 * (low + high))
+        is_settled = bool(_are_equal(new_rows, rows).all())
         rows = new_rows
         if is_settled:
             break
     return np.asarray(rows)
+
+
+def _are_equal(rows: Array, rows_before: Array) -> BoolArray:
+    return np.asarray(np.abs(rows - rows_before) <= 1e-9 * (1.0 + rows_before))
 
 
 def setting_law(

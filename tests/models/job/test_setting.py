@@ -20,10 +20,12 @@ from headway.domain import (
 )
 from headway.models.batches.microbatch import AffineDuration, steady_state
 from headway.models.batches.tuple_latency import tuple_latency_quantile
+from headway.models.job.bends import bends_through
 from headway.models.job.capacity import Capacity
 from headway.models.job.certified import certified
 from headway.models.job.duration import DurationModel, LevelSpan
 from headway.models.job.setting import (
+    MOST_BATCH_ROWS,
     SettingLaw,
     after_commit_s,
     allowed_offered_load,
@@ -53,6 +55,39 @@ def test_settled_rows_of_a_straight_line_are_known() -> None:
     assert float(settled_batch_rows(AFFINE, 1000.0, 2.0)) == pytest.approx(2000.0)
     assert float(settled_batch_rows(AFFINE, 1000.0, 0.0)) == pytest.approx(600.0 / 0.8)
     assert float(settled_batch_rows(AFFINE, 4000.0, 1.0)) == pytest.approx(2400.0 / 0.2)
+
+
+@given(
+    num_rows=st.lists(st.floats(1.0, 1e6), min_size=3, max_size=12, unique=True),
+    steps_s=st.lists(st.floats(0.0, 20.0), min_size=12, max_size=12),
+    rates_per_s=st.lists(st.floats(1.0, 1e5), min_size=1, max_size=4),
+    trigger_s=st.sampled_from([0.0, 0.5, 3.0]),
+)
+def test_settled_rows_take_as_long_as_they_took_to_arrive_however_durations_bend(
+    num_rows: list[float], steps_s: list[float], rates_per_s: list[float], trigger_s: float
+) -> None:
+    places = np.array([0.0, *sorted(num_rows)])
+    start_s, bends = bends_through(places, np.cumsum([0.1, *steps_s[: len(num_rows)]]))
+    model = DurationModel(0.2, (LevelSpan("stage", start_s, (), bends),))
+    rates = np.array(rates_per_s)
+    rows = settled_batch_rows(model, rates, trigger_s)
+    has_bound = rows < MOST_BATCH_ROWS
+    arrived = rates * np.maximum(trigger_s, model.mean_s(rows))
+    assert rows[has_bound] == pytest.approx(arrived[has_bound], rel=1e-6)
+    # Where every larger batch takes longer than its rows took to arrive, there is none.
+    assert (arrived[~has_bound] >= rows[~has_bound] * (1.0 - 1e-6)).all()
+
+
+def test_two_sizes_of_batches_that_lead_to_each_other_are_not_settled() -> None:
+    # The line through 10,000 rows leads to 160,000, and that through these below 10,000.
+    places, durations_s = (
+        np.array([0.0, 1e4, 2e4, 1e5, 2e5]),
+        np.array([0.16, 1.15, 2.14, 2.14, 7.14]),
+    )
+    start_s, bends = bends_through(places, durations_s)
+    model = DurationModel(0.0, (LevelSpan("stage", start_s, (), bends),))
+    assert float(model.mean_s(1.6e5)) == pytest.approx(5.14)
+    assert float(settled_batch_rows(model, 1e4, 1.0)) == pytest.approx(21_400.0)
 
 
 def test_slower_durations_settle_higher() -> None:
