@@ -121,6 +121,25 @@ def test_triggers_of_a_policy_are_a_millisecond_or_more() -> None:
         call(make_profile(), **arguments, triggers=["400us"])
 
 
+@pytest.mark.parametrize(
+    ("spark", "given", "message"),
+    [
+        (None, {}, "spark: got None; expected a SparkSession"),
+        ("spark", {"allow": {"repartition"}}, "spark: got 'spark'; expected a SparkSession"),
+        (None, {"allow": 7}, "allow is 7; expected a text, or a list of texts"),
+        (None, {"allow": "all"}, "allow is 'all'; expected one of repartition"),
+        (None, {"quiet": 22}, "quiet is 22; expected a text, or a list of texts"),
+    ],
+)
+def test_what_cannot_be_tuned_is_named(
+    tmp_path: Path, spark: Any, given: dict[str, Any], message: str
+) -> None:
+    how = {"profile": a_profile(), "target": "p99 <= 3s", "state": tmp_path / "orders.json"}
+    with pytest.raises(InputError, match=message):
+        headway.tune(spark, lambda _session, _setting: None, **{**how, **given})  # type: ignore[arg-type,return-value]
+    assert not list(tmp_path.iterdir())
+
+
 @pytest.mark.parametrize("name", [name for name in CALLS if "simulation" not in name])
 def test_a_fraction_of_a_core_needs_spark_4_3(name: str) -> None:
     call, make_profile, arguments = CALLS[name]

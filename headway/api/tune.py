@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Sequence, Set
 from dataclasses import replace
+from numbers import Real
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,7 +15,7 @@ from headway.api.watch import bounds_of
 from headway.assumptions.live import CATCH_UP_S
 from headway.assumptions.tuning import TRIGGER_RATIOS
 from headway.domain import Configuration, JobProfile, Target
-from headway.domain.argument_values import TRIGGER_ABOVE_ZERO, Choice, Duration, Positive
+from headway.domain.argument_values import TRIGGER_ABOVE_ZERO, Choice, Duration, ListOf, Positive
 from headway.domain.live import Bounds, ChangeKind
 from headway.domain.tuner import Phase, TunerState
 from headway.errors import InfeasibleError, InputError
@@ -41,6 +42,10 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _ALLOWED = {"repartition": ChangeKind.REPARTITION}
+_LISTED = ListOf(members=str, expected="a text, or a list of texts", or_one=True)
+_INTERVALS = ListOf(
+    members=Real, expected="a trigger interval, e.g. '2s', or a list of such", or_one=True
+)
 _HOURS = 24
 
 
@@ -132,10 +137,8 @@ def tune(
         raise InputError(f"target is {target!r}; expected one quantile, e.g. 'p99 <= 3s'")
     if not callable(build):
         raise InputError(f"build is {build!r}; expected a function build(spark, setting)")
-    allow = [allow] if isinstance(allow, str) else allow
-    unknown = [name for name in allow if name not in _ALLOWED]
-    if unknown:
-        raise InputError(f"allow has {unknown[0]!r}; expected 'repartition' or nothing")
+    kinds = _LISTED.read(sorted(allow) if isinstance(allow, Set) else allow, "allow")
+    changes = [_ALLOWED[Choice(tuple(_ALLOWED)).read(name, "allow")] for name in kinds]
     is_quiet = quiet_times(quiet)
     job = job_from(profile, first)
     require_classic(spark)
@@ -173,7 +176,7 @@ def tune(
             initial_state,
             path,
             acts=acts,
-            allow=[_ALLOWED[name] for name in allow],
+            allow=changes,
             is_quiet=is_quiet,
             at=at or nothing,
             cautions=() if allocation is None else (allocation,),
@@ -212,9 +215,7 @@ def quiet_times(texts: Sequence[str]) -> Callable[[float], bool]:
     ...
     headway.errors.InputError: quiet '22-6': expected two times of the day, e.g. '22:00-06:00'
     """
-    if isinstance(texts, str):
-        texts = [texts]
-    periods = [_period_min(text) for text in texts]
+    periods = [_period_min(text) for text in _LISTED.read(texts, "quiet")]
 
     def is_quiet(at_s: float) -> bool:
         clock = time.localtime(at_s)
@@ -250,7 +251,7 @@ def _triggers(
     triggers: Sequence[float | str] | None, baseline: Configuration, target: Target
 ) -> tuple[float, ...]:
     if triggers is not None:
-        intervals = [triggers] if isinstance(triggers, str | float | int) else triggers
+        intervals = _INTERVALS.read(triggers, "triggers")
         return tuple(TRIGGER_ABOVE_ZERO.read(interval, "triggers") for interval in intervals)
     candidates_s = (ratio * baseline.trigger_s for ratio in TRIGGER_RATIOS.value)
     return tuple(

@@ -64,12 +64,17 @@ def require_built_query(query: object) -> None:
         )
 
 
-def require_session(spark: object) -> None:
-    """Require a running session that is not of Spark Connect."""
+def require_spark(spark: object) -> None:
+    """Require a session of any kind."""
     if not hasattr(spark, "readStream"):
         raise InputError(
             f"spark: got {spark!r}; expected a SparkSession, e.g. SparkSession.getActiveSession()"
         )
+
+
+def require_session(spark: object) -> None:
+    """Require a running session that is not of Spark Connect."""
+    require_spark(spark)
     if getattr(spark, "_jvm", None) is None:
         raise connect_refusal(
             "gives no access to the triggers of queries",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from headway.assumptions.tuning import LEAVES_WITHIN_S, STOPS_WITHIN_S
 from headway.errors import ActuatorError, InputError
 from headway.limits import MOST_EXECUTORS
-from headway.runtime.given import require_no_connect
+from headway.runtime.given import require_no_connect, require_spark
 from headway.units import counted
 
 if TYPE_CHECKING:
@@ -27,12 +27,13 @@ _APPENDING = {
 
 
 def require_classic(spark: SparkSession) -> None:
-    """Refuse a session of Spark Connect, which gives no access to what is tuned."""
+    """Refuse what is no session, and one of Spark Connect: it gives no access to what is tuned."""
     require_no_connect(
         spark,
         "neither shows executors nor lets them be changed",
         "tune in the driver, or watch a recorder's file: headway watch FILE",
     )
+    require_spark(spark)
 
 
 def why_no_live_executors(spark: SparkSession) -> str | None:
