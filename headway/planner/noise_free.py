@@ -16,7 +16,7 @@ from headway.models.arrays import Array
 from headway.models.estimation.batch_noise import noise_ratio_at
 from headway.models.job.calibration import fewest_rows
 from headway.models.job.duration import DurationModel, LevelSpan
-from headway.models.job.setting import settled_batch_rows, stages_on
+from headway.models.job.setting import settled_batch_rows, stages_on, steps_between
 from headway.models.laws.normal import ndtri
 from headway.models.stages.makespan import makespan_lower_bound
 from headway.planner.candidates import Candidates, Indices
@@ -223,11 +223,15 @@ def _rows_of_duration(model: DurationModel, duration_s: Array) -> Array:
     full row does.
     """
     rows = np.ones_like(duration_s)
+    low, high = rows, np.full_like(rows, np.inf)
     for _ in range(60):
         gap_s = duration_s - model.mean_s(rows)
         slope_s = np.maximum(model.slope_s(rows), 1e-15)
-        # The duration is concave in the rows, so a step from below never overshoots.
+        # Where the duration is concave in the rows, a step from below never overshoots.
         new_rows = np.clip(rows + gap_s / slope_s, 1.0, 1e15)
+        if model.is_bent:
+            low, high = np.where(gap_s >= 0.0, rows, low), np.where(gap_s >= 0.0, high, rows)
+            new_rows = steps_between(rows, new_rows, low, high)
         settled = bool(np.all(np.abs(new_rows - rows) <= 1e-9 * rows))
         rows = new_rows
         if settled:

@@ -10,11 +10,13 @@ import pytest
 
 from headway.assumptions.planning import NODE_COUNTS_TRIED
 from headway.domain import Arrivals, JobProfile, StageResources, Target
+from headway.models.job.bends import bends_through
+from headway.models.job.duration import DurationModel, LevelSpan
 from headway.planner.candidates import all_candidates, candidates_at
 from headway.planner.explain.infeasible import physical_floor_s
 from headway.planner.fewest_nodes import fewest_nodes
 from headway.planner.frontier import sustainable_rates_per_s
-from headway.planner.noise_free import lowest_latency, most_rates_per_s
+from headway.planner.noise_free import _rows_of_duration, lowest_latency, most_rates_per_s
 from headway.planner.question import Question, SearchSpace
 from headway.planner.relaxation import relaxed_nodes
 from tests.factories import a_configuration, a_profile, a_stage_observed
@@ -60,6 +62,16 @@ def test_no_setting_sustains_more_than_the_bound_of_its_size(seed: int, varies_s
     for nodes, partitions, bound_per_s in most_rates_per_s(question):
         settings = candidates_at(question, [(nodes, partitions, one) for one in triggers_s])
         assert sustainable_rates_per_s(settings, 1e-3).max() <= bound_per_s * (1 + 1e-3)
+
+
+def test_bounds_hold_where_durations_bend_upwards() -> None:
+    # At first nothing seems to reach half a second, and from a million rows on each is expensive.
+    start_s, bends = bends_through(np.array([0.0, 1e3, 1e6, 2e6]), np.array([0.1, 0.2, 0.2, 50.0]))
+    model = DurationModel(0.0, (LevelSpan("stage", start_s, (), bends),))
+    limits_s = np.array([0.05, 0.15, 0.3, 0.5, 20.0, 100.0])
+    rows = _rows_of_duration(model, limits_s)
+    assert rows[0] == 0.0
+    assert model.mean_s(rows[1:]) == pytest.approx(limits_s[1:])
 
 
 @pytest.mark.parametrize("varies_slots", [False, True])

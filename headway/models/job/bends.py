@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 import numpy as np
@@ -61,6 +61,12 @@ def slower_bends(bends: Bends, ratio: Numeric) -> Bends:
     rows, at_none_s, slopes_s = bends
     num_axes = np.ndim(ratio)
     return rows, _beside(at_none_s, num_axes) * ratio, _beside(slopes_s, num_axes) * ratio
+
+
+def changed_bends(bends: Bends, change: Callable[[Array], Array]) -> Bends:
+    """Bends with a change of every array of costs, whose last axis are the settings: (T2)."""
+    rows, at_none_s, slopes_s = bends
+    return change(rows), change(at_none_s), change(slopes_s)
 
 
 def bends_side_by_side(bends: Sequence[Bends]) -> Bends | None:

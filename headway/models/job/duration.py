@@ -64,9 +64,8 @@ class LevelSpan(NamedTuple):
         slope_s = np.zeros(rows.shape)
         for per_row_s, scale, exponent in self.stage_terms:
             slope_s = slope_s + per_row_s * (scale * exponent * rows ** (exponent - 1.0))
-        if self.bends is None:
-            return slope_s
-        return np.maximum(slope_s + bending.bent_slope_s(self.bends, rows), 0.0)
+        bent_s = self.bends and bending.bent_slope_s(self.bends, rows)
+        return slope_s if bent_s is None else np.maximum(slope_s + bent_s, 0.0)
 
     @property
     def is_straight(self) -> bool:
@@ -87,9 +86,7 @@ class LevelSpan(NamedTuple):
             return change(np.asarray(cost))
 
         terms = ((changed(each_s), scale, power) for each_s, scale, power in self.stage_terms)
-        bends = self.bends
-        if bends is not None:
-            bends = (changed(bends[0]), changed(bends[1]), changed(bends[2]))
+        bends = self.bends and bending.changed_bends(self.bends, change)
         state = self.state and (changed(self.state[0]), changed(self.state[1]), *self.state[2:])
         return LevelSpan(self.name, changed(self.fixed_s), tuple(terms), bends, state)
 
@@ -132,6 +129,11 @@ class DurationModel(NamedTuple):
         for level in self.levels:
             slope_s = slope_s + level.slope_at(rows)
         return np.asarray(slope_s)
+
+    @property
+    def is_bent(self) -> bool:
+        """Whether it has bends, so that it need not be concave (T2)."""
+        return any(level.bends is not None for level in self.levels)
 
     @property
     def follows_rate(self) -> bool:
@@ -275,17 +277,10 @@ def _spans_of(
 
 
 def _span_of_any_rows(pool: Sequence[StageProfile], setting: _Setting) -> LevelSpan:
-    """A level with the usual tasks, and bends where its tasks follow the rows."""
-    size = setting[:2]
-    usual_tasks = [
-        stage.num_tasks(size[1]) if stage.follows_rows else num_tasks_at(stage, 0.0, *size)
-        for stage in pool
-    ]
-    span = _span(pool, usual_tasks, setting)
-    if not any(stage.follows_rows for stage in pool):
-        return span
-    more_s, bends = _bends(tuple(pool), span, setting)
-    return span._replace(fixed_s=span.fixed_s + more_s, bends=bends)
+    """A level, with bends where its tasks follow the rows."""
+    if any(stage.follows_rows for stage in pool):
+        return _bent_span(tuple(pool), setting)
+    return _span_at(pool, 0.0, setting)
 
 
 def _span(pool: Sequence[StageProfile], num_tasks: Sequence[int], setting: _Setting) -> LevelSpan:
@@ -319,19 +314,20 @@ def _span_at(pool: Sequence[StageProfile], batch_rows: float, setting: _Setting)
 
 
 @lru_cache(maxsize=4096)
-def _bends(
-    pool: tuple[StageProfile, ...], usual_span: LevelSpan, setting: _Setting
-) -> tuple[float, Bends]:
-    """What numbers of tasks that follow the rows add to the time with the usual ones (T2)."""
-    size = setting[:2]
-    rows = bending.rows_of_bends(pool, *size)
+def _bent_span(pool: tuple[StageProfile, ...], setting: _Setting) -> LevelSpan:
+    """A level with the tasks of the largest batches, and what fewer tasks change for smaller ones.
+
+    So beyond the last bend its rows count by the laws of its stages (T2).
+    """
+    rows = bending.rows_of_bends(pool, *setting[:2])
+    span = _span_at(pool, float(rows[-1]), setting)
     mean_s = [
         np.mean([_span_at(pool, ratio * size, setting).at(size) for ratio in _NEAR_SIZES])
         for size in rows.tolist()
     ]
-    return bending.bends_through(
-        rows, bending.without_falls(np.array(mean_s)) - usual_span.at(rows)
-    )
+    change_s = bending.without_falls(np.array(mean_s)) - span.at(rows)
+    more_s, bends = bending.bends_through(rows, change_s)
+    return span._replace(fixed_s=span.fixed_s + more_s, bends=bends)
 
 
 def coefficient_gains(

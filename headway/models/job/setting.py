@@ -224,8 +224,7 @@ def _settled_rows_of_one(of_model: Identity, shape: tuple[int, ...], *values: fl
 
 def _settled_rows(model: DurationModel, rate: Array, trigger: Array, factors: Array) -> Array:
     rows = rate * np.maximum(trigger, factors * model.mean_s(np.ones_like(rate)))
-    is_bent = any(level.bends is not None for level in model.levels)
-    low, high = (np.zeros_like(rows), np.full_like(rows, np.inf)) if is_bent else (rows, rows)
+    low, high = np.zeros_like(rows), np.full_like(rows, np.inf)
     for _ in range(60):
         duration_s, slope_s = factors * model.mean_s(rows), factors * model.slope_s(rows)
         converging = rate * slope_s < 1.0
@@ -234,18 +233,35 @@ def _settled_rows(model: DurationModel, rate: Array, trigger: Array, factors: Ar
         )
         grown = np.where(converging, newton, 4.0 * np.maximum(rows, 1.0))
         new_rows = np.minimum(np.maximum(rate * trigger, grown), MOST_BATCH_ROWS)
-        if is_bent:
+        if model.is_bent:
             is_large = rows >= rate * np.maximum(trigger, duration_s)
             low, high = np.where(is_large, low, rows), np.where(is_large, rows, high)
-            # A step to one of them again would lead back and forth between them.
-            is_between = (new_rows > low) & (new_rows < high)
-            is_kept = is_between | np.isinf(high) | _are_equal(new_rows, rows)
-            new_rows = np.where(is_kept, new_rows, 0.5 * (low + high))
+            new_rows = steps_between(rows, new_rows, low, high)
         is_settled = bool(_are_equal(new_rows, rows).all())
         rows = new_rows
         if is_settled:
             break
     return np.asarray(rows)
+
+
+def steps_between(rows: Array, new_rows: Array, low: Array, high: Array) -> Array:
+    """Steps of Newton's rule, or half the way between two bounds if it leads to one of them (T3).
+
+    Parameters
+    ----------
+    rows, new_rows : (n,) array, >= 0, sizes of batches, and where the rule leads from there
+    low, high : (n,) array, sizes that were too small and too large, ``inf`` if none was yet; one of
+        them is ``rows``
+
+    From a bound, the rule for a line with bends may lead to the other one, and back.
+
+    >>> rows, low, high = np.array([4.0, 4.0]), np.array([2.0, 2.0]), np.array([4.0, 4.0])
+    >>> steps_between(rows, np.array([3.5, 2.0]), low, high)
+    array([3.5, 3. ])
+    """
+    is_between = (new_rows > low) & (new_rows < high)
+    is_taken = is_between | np.isinf(high) | _are_equal(new_rows, rows)
+    return np.where(is_taken, new_rows, 0.5 * (low + high))
 
 
 def _are_equal(rows: Array, rows_before: Array) -> BoolArray:

@@ -216,6 +216,21 @@ def test_bends_change_the_slope_as_they_change_the_time(
     assert change_s <= max(slopes_s) + 1e-7
 
 
+@pytest.mark.parametrize("exponent", [0.3, 0.6, 1.0])
+@pytest.mark.parametrize("slots", [2, 8, 32])
+def test_a_level_never_falls_however_large_its_batches_are(slots: int, exponent: float) -> None:
+    law = RowsLaw(scale=24.0, exponent=exponent, static_rows=0.0)
+    stages = (replace(MERGED, rows=law),)
+    model = DurationModel(0.2, level_spans(stages, slots, 64))
+    rows = np.geomspace(0.1, 1e15, 3_000)
+    durations_s = model.mean_s(rows)
+    # Where the power of the rows is curved, a line between two sizes falls by next to nothing.
+    assert (durations_s >= 0.99 * np.maximum.accumulate(durations_s)).all()
+    # Each task is as large as it may be there: their number follows the rows no longer.
+    (largest,) = level_spans(stages, slots, 64, batch_rows=1e15)
+    assert durations_s[-1] == pytest.approx(0.2 + float(largest.at(1e15)), rel=1e-6)
+
+
 def test_stacks_keep_the_bends_of_each_setting() -> None:
     stages = (a_stage(level=0, tasks_rule="source", num_source_tasks=3), MERGED)
     settings = [(2, 8), (8, 8), (8, 64), (32, 200)]
