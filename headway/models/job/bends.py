@@ -105,6 +105,16 @@ def _beside(costs: Array, num_axes: int) -> Array:
     return costs.reshape(costs.shape[0], *(1,) * num_missing, *costs.shape[1:])
 
 
+def mean_slope_s(time_s: Callable[[Array], Array], batch_rows: Array) -> Array:
+    """Seconds that one more row adds between half and twice the rows (T2).
+
+    >>> float(mean_slope_s(lambda rows: 3e-3 * np.maximum(rows - 100.0, 0.0), np.array(100.0)))
+    0.002
+    """
+    rows = np.maximum(batch_rows, 1.0)
+    return (time_s(2.0 * rows) - time_s(0.5 * rows)) / (1.5 * rows)
+
+
 def without_falls(values: Array) -> Array:
     """Values that never fall: halfway between the largest one before and the smallest one after.
 

@@ -22,7 +22,6 @@ from headway.models.stages.task_counts import num_tasks_at
 
 _NEAR_SIZES = (0.8, 1.0, 1.25)
 
-
 StateTime: TypeAlias = tuple[Numeric, Numeric, float, float]
 """Fixed time without the state [s], time of the state at a rate [s], that rate, its exponent."""
 
@@ -123,11 +122,14 @@ class DurationModel(NamedTuple):
         return np.asarray(mean_s)
 
     def slope_s(self, batch_rows: Numeric) -> Array:
-        """Seconds that one more row in the batch adds."""
+        """Seconds that one more row in the batch adds; on average where tasks follow it (T2)."""
         rows = np.asarray(batch_rows, dtype=np.float64)
         slope_s: Numeric = 0.0 if self.levels else np.zeros(rows.shape)
         for level in self.levels:
-            slope_s = slope_s + level.slope_at(rows)
+            if level.bends is None:
+                slope_s = slope_s + level.slope_at(rows)
+            else:
+                slope_s = slope_s + bending.mean_slope_s(level.at, rows)
         return np.asarray(slope_s)
 
     @property
@@ -249,7 +251,8 @@ def level_spans(
     some sources its rows (T9), which steps from one number to the next. Sizes of partitions and
     files differ, so `M` is then a line through some thirty sizes, each with the mean over the tasks
     of batches a quarter larger, a fifth smaller, and of this size; where it would fall, halfway
-    between the largest value before and the smallest after.
+    between the largest value before and the smallest after. What one more row adds is the mean
+    between half and twice the rows: at a single step it would be a jump.
 
     >>> from headway.domain import RowsLaw
     >>> reduce = StageProfile(name="1.0", level=1, tasks_rule="shuffle",

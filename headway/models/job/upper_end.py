@@ -29,10 +29,11 @@ class UpperEnd:
     infeasible. A configuration that meets a target at a rate meets it at every lower one. But `s`
     grows as batches become smaller than any profiled one, so a configuration may be evaluated at a
     higher rate instead: of the rates at which batches settle at `2^(-k/2)`, `k = 0..24`, of the
-    fewest rows of (P2), the one with the shortest batches. The state is that of the rate in
-    question, not of the higher one (E36): with the rate it only grows, which makes batches longer,
-    so the rates at which a configuration meets its targets are still all up to the highest. Where
-    expected durations are too long for the rate, `s` at `z < 0` is that of the rows that settle at
+    fewest rows of (P2), the one with the shortest batches; between two of these sizes, the latency
+    may fall by 2% as the rate rises. The state is that of the rate in question, not of the higher
+    one (E36): with the rate it only grows, which makes batches longer, so the rates at which a
+    configuration meets its targets are still all up to the highest. Where expected durations are
+    too long for the rate, `s` at `z < 0` is that of the rows that settle at
     `f`: batches that grow without bound have no size.
     """
 
@@ -80,8 +81,12 @@ class UpperEnd:
 
     def _settled(self, rate_per_s: Array) -> tuple[Array, Array]:
         """Rows of batches at a rate, and the factor on their durations: theory.md (P4), (P28)."""
+        expected = settled_batch_rows(self.durations, rate_per_s, self.trigger_s, self.age_factor)
+        return self._settled_from(expected, rate_per_s)
+
+    def _settled_from(self, rows: Array, rate_per_s: Array) -> tuple[Array, Array]:
+        """The same from the rows at the expected durations."""
         model, settings = self.durations, (rate_per_s, self.trigger_s)
-        rows = settled_batch_rows(model, *settings, self.age_factor)
         is_over = np.zeros(rows.shape, dtype=bool)
         if self.score < 0.0 and self.profile.declared is None:
             load = rate_per_s * self.age_factor * model.slope_s(rows)
@@ -123,9 +128,14 @@ class UpperEnd:
         trigger_s = self.trigger_s[indices]
         rates = rows / np.maximum(trigger_s, self.age_factor * model.mean_s(rows))
         rates[:num_small] = rate_per_s
-        slots, partitions = self.num_slots[indices], self.partitions[indices]
-        spread = spread_ratio(self.profile, slots, partitions, rows, model=model, score=self.score)
-        factors = self.age_factor * np.exp(self.score * spread)
+        at_indices = replace(
+            self,
+            durations=model,
+            num_slots=self.num_slots[indices],
+            partitions=self.partitions[indices],
+            trigger_s=trigger_s,
+        )
+        _, factors = at_indices._settled_from(rows, rates)
         lengthened = settled_batch_rows(model, rates, trigger_s, factors)
         offered_load = rates * factors * model.slope_s(lengthened)
         highest = allowed_offered_load(self.profile.noise.batch_ratio)
