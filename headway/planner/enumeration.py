@@ -17,6 +17,9 @@ from headway.domain import NodeType, Objective, Optimality
 from headway.errors import InputError, argument
 from headway.units import counted
 
+#: Said of a neighbour that only the objective of the lowest latency rules out.
+IS_SLOWER = ", which meets the target, too, and is slower"
+
 
 class Size(Protocol):
     """Criteria by which sizes are compared."""
@@ -238,6 +241,27 @@ def first_sufficient(num_counts: int, is_sufficient: Callable[[int], bool]) -> i
         if lower is None:
             return high
         high = lower
+
+
+def best_count(counts: Sequence[int], value: Callable[[int], float]) -> int:
+    """The number of nodes with the lowest value: of some counts, then of those around the best one.
+
+    Between the counts beside it as many are tried again, until its neighbours are among them; of
+    equal values, the fewest nodes count.
+
+    >>> best_count([1, 10, 100, 1000], lambda nodes: abs(nodes - 333.0))
+    333
+    """
+    values = {nodes: value(nodes) for nodes in counts}
+    while True:
+        best = min(values, key=lambda nodes: (values[nodes], nodes))
+        low = max((nodes for nodes in values if nodes < best), default=best)
+        high = min((nodes for nodes in values if nodes > best), default=best)
+        near = np.linspace(low, high, len(counts) + 2).round().astype(int).tolist()
+        untried = [nodes for nodes in {*near, best - 1, best + 1} if low < nodes < high]
+        if not set(untried) - values.keys():
+            return best
+        values |= {nodes: value(nodes) for nodes in untried if nodes not in values}
 
 
 def spread_counts(max_nodes: int, num_counts: int) -> list[int]:

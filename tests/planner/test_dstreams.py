@@ -336,3 +336,19 @@ def test_a_budget_limits_the_nodes(slower: ApplicationProfile) -> None:
     assert free.feasible and free.nodes > 1
     assert headway.plan(slower, budget=0.11 * free.nodes, **asked).nodes == free.nodes
     assert not headway.plan(slower, budget=0.11 * free.nodes - 0.01, **asked).feasible
+
+
+def test_more_nodes_to_choose_from_give_no_higher_latency(slower: ApplicationProfile) -> None:
+    """Of many numbers of nodes some are tried first, then those around the best of them."""
+    planned_s = [
+        headway.plan(
+            slower,
+            rate=300.0,
+            target="p99 <= 60s",
+            objective="latency",
+            cores=1,
+            max_nodes=max_nodes,
+        ).planned_s
+        for max_nodes in (2, 4, 12, 25, 30, 47, 200)
+    ]
+    assert planned_s == sorted(planned_s, reverse=True)

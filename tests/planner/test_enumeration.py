@@ -9,7 +9,13 @@ from typing import get_args
 import pytest
 
 from headway.domain import Objective
-from headway.planner.enumeration import Fewest, enumerated, fewest_of, spread_counts
+from headway.planner.enumeration import (
+    Fewest,
+    best_count,
+    enumerated,
+    fewest_of,
+    spread_counts,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -120,3 +126,18 @@ def test_many_counts_are_spread_and_hold_both_ends() -> None:
             assert counts == sorted(set(counts))
             assert (counts[0], counts[-1]) == (1, max_nodes)
             assert len(counts) <= most
+
+
+@pytest.mark.parametrize("most", [1, 2, 12, 13, 100, 1000])
+@pytest.mark.parametrize("best", [1, 2, 7, 60, 333, 999])
+def test_the_best_of_many_numbers_is_found_around_the_best_of_those_tried(
+    most: int, best: int
+) -> None:
+    tried: list[int] = []
+
+    def value(nodes: int) -> float:
+        tried.append(nodes)
+        return abs(nodes - best)
+
+    assert best_count(spread_counts(most, 12), value) == min(best, most)
+    assert len(tried) == len(set(tried)) <= 60

@@ -132,6 +132,15 @@ def test_the_lowest_latency_under_a_budget() -> None:
     assert richer.planned_latency_s <= fast.planned_latency_s / 0.98
 
 
+def test_a_neighbour_that_only_the_latency_rules_out_is_said_to_meet_the_target() -> None:
+    fastest = planned(SMALL, objective="latency")
+    fewest = planned(SMALL)
+    assert fewest.nodes < fastest.nodes
+    fewer = next(text for text in fastest.binding if text.startswith("one node fewer"))
+    assert fewer.endswith(", which meets the target, too, and is slower")
+    assert not any("and is slower" in text for text in fewest.binding)
+
+
 def test_executors_fill_the_node_and_stay_like_the_profiled() -> None:
     found = planned(LARGE)
     assert found.configuration.cores_per_executor == 4

@@ -12,6 +12,7 @@ from headway.domain import CatchUp, DuringBurst, JobProfile, Promise, Rejection,
 from headway.models.job.certified import certified
 from headway.models.job.predict import predict
 from headway.planner.candidates import Candidates, all_candidates, candidates_at
+from headway.planner.enumeration import IS_SLOWER
 from headway.planner.explained_setting import ExplainedSetting, each_latency_s
 from headway.planner.noise_free import lowest_latency
 from headway.planner.question import Question
@@ -133,7 +134,10 @@ def one_node_fewer(setting: ExplainedSetting) -> Rejection | None:
     fewer = all_candidates(question, (setting.nodes - 1,))
     for_first_target = replace(fewer, question=replace(question, also=()))
     best_index, best_s = lowest_latency(for_first_target)
-    return _rejection(_FEWER, fewer.alone(best_index), best_s)
+    rejection = _rejection(_FEWER, fewer.alone(best_index), best_s)
+    if question.objective == "latency" and fewer.alone(best_index).meets(question.rate_per_s)[0]:
+        return replace(rejection, reason=f"{rejection.reason}{IS_SLOWER}")
+    return rejection
 
 
 def rejected_neighbours(

@@ -21,7 +21,14 @@ from headway.domain import (
     Objective,
     Verdict,
 )
-from headway.planner.enumeration import Fewest, enumerated, fewest_of, spread_counts
+from headway.planner.enumeration import (
+    IS_SLOWER,
+    Fewest,
+    best_count,
+    enumerated,
+    fewest_of,
+    spread_counts,
+)
 from headway.planner.kinds.batch_run_time import JobTime, run_time_of
 from headway.planner.memory import fewest_nodes_by_memory
 from headway.planner.profiled_memory import profiled_memory
@@ -161,15 +168,17 @@ class _OfBatchJob:
         return is_possible and self.point(nodes).planned_s <= limit_s
 
     def size(self, fewest: int, objective: Objective) -> DeadlinePoint:
-        first = self.point(fewest)
         if objective == "nodes":
-            return first
-        points = [
-            point for point in (*self.table, first) if point.planned_s <= self.deadline.limit_s
-        ]
-        if objective == "cost":
-            return min(points, key=lambda point: (point.cost or 0.0, point.nodes))
-        return min(points, key=_shortest)
+            return self.point(fewest)
+        counts = [point.nodes for point in self.table]
+
+        def value(nodes: int) -> float:
+            point = self.point(nodes)
+            if point.planned_s > self.deadline.limit_s:
+                return math.inf
+            return (point.cost or 0.0) if objective == "cost" else point.planned_s
+
+        return self.point(best_count([*counts, fewest], value))
 
     def nearest(self) -> DeadlinePoint:
         return min(self.table, key=_shortest)
@@ -287,7 +296,9 @@ def _binding(
             yield "executor memory: fewer nodes have no room for the state of the query"
         else:
             fewer = offer.point(run.nodes - 1)
-            yield f"one node fewer: up to {offer.against(fewer.planned_s)}"
+            is_met = fewer.planned_s <= offer.deadline.limit_s
+            slower = IS_SLOWER if is_met and fewer.planned_s > run.planned_s else ""
+            yield f"one node fewer: up to {offer.against(fewer.planned_s)}{slower}"
         return
     nodes = counted(run.nodes, "node")
     yield f"the shortest run takes up to {offer.against(run.planned_s)}, with {nodes}"

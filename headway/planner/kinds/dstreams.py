@@ -13,7 +13,14 @@ from headway.domain.dstreams import DStreamsPlan, DStreamsPoint, DStreamsSetting
 from headway.lazy_classes import dataclass
 from headway.models.batches.dstreams import DStreamJobs
 from headway.models.laws.normal import ndtri
-from headway.planner.enumeration import Fewest, enumerated, fewest_of, spread_counts
+from headway.planner.enumeration import (
+    IS_SLOWER,
+    Fewest,
+    best_count,
+    enumerated,
+    fewest_of,
+    spread_counts,
+)
 from headway.planner.kinds.dstreams_batches import DStreamsBatches
 from headway.planner.kinds.dstreams_prediction import predicted
 from headway.planner.question import SearchSpace
@@ -165,7 +172,14 @@ class DStreamsSearch:
         assert point is not None  # this number of nodes was found to meet the target
         if objective != "latency":
             return point  # fewer nodes of a type cost less
-        return min([point, *self.table()], key=lambda size: (size.planned_s, size.nodes))
+        counts = spread_counts(self.space.max_nodes, _MOST_POINTS)
+        nodes = best_count(counts, lambda nodes: self.fastest(nodes).planned_s)
+        return min([point, self.fastest(nodes)], key=lambda size: (size.planned_s, size.nodes))
+
+    def fastest(self, nodes: int) -> DStreamsPoint:
+        """The interval with the lowest planned latency at a number of nodes."""
+        points = [self.point(nodes, interval_s) for interval_s in self.intervals_s()]
+        return min(points, key=lambda point: point.planned_s)
 
     def in_time(self, nodes: int) -> DStreamsPoint | None:
         """The first interval at which this number of nodes meets the target."""
@@ -244,7 +258,8 @@ def _binding(search: DStreamsSearch, point: DStreamsPoint, *, feasible: bool) ->
         yield "one node is the minimum"
     else:
         fewer = search.point(point.nodes - 1, point.batch_interval_s)
-        yield f"one node fewer: {_up_to(fewer.planned_s)}"
+        is_met = fewer.planned_s <= search.target.limit_s
+        yield f"one node fewer: {_up_to(fewer.planned_s)}{IS_SLOWER if is_met else ''}"
 
 
 def _up_to(seconds: float) -> str:
