@@ -9,9 +9,10 @@ constructor is compiled once so many instances are made that this pays.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable
-from dataclasses import MISSING, FrozenInstanceError, fields
+from collections.abc import Callable, Sequence
+from dataclasses import MISSING, Field, FrozenInstanceError, fields
 from functools import cache, partial
+from itertools import compress
 from operator import attrgetter, is_
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -58,7 +59,7 @@ def frozen_dataclass(
         if repr:
             methods["__repr__"] = _representation
         if eq:
-            methods |= _comparison(member.name for member in fields(noun) if member.compare)
+            methods |= _comparison(fields(noun))
         for name, method in methods.items():
             # A class with a method __eq__ has None as its hash.
             if noun.__dict__.get(name) is None:
@@ -119,9 +120,7 @@ class Identity:
 def _fields_of(noun: Any) -> tuple[tuple[str, ...], Callable[[Any], tuple[Any, ...]]]:
     """Names of the fields of a class, and what reads all of them."""
     names = tuple(member.name for member in fields(noun))
-    if len(names) > 1:
-        return names, attrgetter(*names)
-    return names, lambda instance: tuple(getattr(instance, name) for name in names)
+    return names, _values_of(names)
 
 
 if TYPE_CHECKING:
@@ -219,23 +218,25 @@ def _constructor_of(noun: Any) -> Any:
     return constructor
 
 
-def _comparison(names: Iterable[str]) -> dict[str, Any]:
-    """Equality and hash of the fields of these names."""
-    values: Callable[[Any], tuple[Any, ...]]
-    match tuple(names):
-        case ():
-            values = lambda _: ()  # noqa: E731
-        case (name,):
-            values = lambda noun: (getattr(noun, name),)  # noqa: E731
-        case several:
-            values = attrgetter(*several)
+def _comparison(members: Sequence[Field[Any]]) -> dict[str, Any]:
+    """Equality and hash by the fields that are compared, and by those that are hashed."""
+    values = _values_of([member.name for member in members if member.compare])
+    is_hashed = ((member.compare if member.hash is None else member.hash) for member in members)
+    hashed = _values_of(list(compress((member.name for member in members), is_hashed)))
 
     def is_equal(noun: Any, compared: Any) -> Any:
         if compared.__class__ is not noun.__class__:
             return NotImplemented
         return values(noun) == values(compared)
 
-    return {"__eq__": is_equal, "__hash__": lambda noun: hash(values(noun))}
+    return {"__eq__": is_equal, "__hash__": lambda noun: hash(hashed(noun))}
+
+
+def _values_of(names: Sequence[str]) -> Callable[[Any], tuple[Any, ...]]:
+    """What reads the fields of these names."""
+    if len(names) > 1:
+        return attrgetter(*names)
+    return lambda noun: tuple(getattr(noun, name) for name in names)
 
 
 def _representation(noun: Any) -> str:

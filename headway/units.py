@@ -218,6 +218,15 @@ def format_duration(seconds: float) -> str:
     return f"{_without_exponent(seconds / S_PER_DAY)} d"
 
 
+def unit_of_duration(text: str) -> tuple[str, float]:
+    """The unit of a duration as it is written here, and its length [s].
+
+    >>> unit_of_duration(format_duration(324.0))
+    ('min', 60.0)
+    """
+    return (unit := text.rpartition(" ")[2]), _DURATION_S[unit]
+
+
 def format_durations(*durations_s: float) -> list[str]:
     """As `format_duration`, for one sentence: in one unit, if all of them read well in it.
 

@@ -29,6 +29,7 @@ def _classes(decorated: Callable[..., Any]) -> tuple[Any, Any]:
         rows: list[int] = field(default_factory=list)
         note: str = field(default="", kw_only=True, compare=False)
         secret: str = field(default="hush", kw_only=True, compare=False, repr=False)
+        sizes: list[int] = field(default_factory=list, kw_only=True, hash=False)
 
         def __post_init__(self) -> None:
             if self.tasks < 1:
@@ -80,6 +81,8 @@ def _of(call: Callable[[], object]) -> str:
         lambda stage, _: stage("map") == ("map", 4, [], ""),
         lambda stage, _: hash(stage("map")),
         lambda stage, _: hash(stage("map", rows=())) == hash(("map", 4, ())),
+        lambda stage, _: hash(stage("map", rows=(), sizes=[1])) == hash(stage("map", rows=())),
+        lambda stage, _: stage("map", sizes=[1]) == stage("map"),
         lambda stage, _: copy.copy(stage("map", 3)),
         lambda stage, _: copy.deepcopy(stage("map", 3)),
         lambda stage, _: stage("map").rows is stage("map").rows,

@@ -167,10 +167,7 @@ class StateOperatorProfile:
     memory_bytes: int
     num_stores: int
     commit_s: float
-    store_metrics: Mapping[str, float] = field(default_factory=dict)
-
-    def __hash__(self) -> int:
-        return hash((self.name, self.rows, self.commit_s))  # a mapping has none
+    store_metrics: Mapping[str, float] = field(default_factory=dict, hash=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

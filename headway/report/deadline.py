@@ -21,7 +21,7 @@ from headway.report.wording import (
     nodes_meet,
     settings_section,
 )
-from headway.units import counted, duration_beside, format_duration, parse_duration_s
+from headway.units import counted, duration_beside, format_duration, unit_of_duration
 from headway.words import all_words, missed_text
 from headway.words.predictions import duration_against, with_limit
 
@@ -99,8 +99,8 @@ def run_time_texts(plan: BatchAnswer) -> tuple[str, str, str]:
     """The expected and the planned run time, and the deadline, in one unit."""
     limit_s = plan.deadline.limit_s
     planned, limit = with_limit(plan.planned_s, limit_s)
-    expected, unit = format_duration(plan.expected_s), planned.rpartition(" ")[2]
-    num_units = plan.expected_s / parse_duration_s(f"1 {unit}")
+    expected, (unit, unit_s) = format_duration(plan.expected_s), unit_of_duration(planned)
+    num_units = plan.expected_s / unit_s
     if num_units >= 1.0 and not expected.endswith(f" {unit}"):
         expected = f"{num_units:.3g} {unit}"
     return expected, planned, limit

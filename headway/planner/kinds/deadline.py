@@ -40,7 +40,7 @@ from headway.planner.spark_settings import (
     planned_settings,
     profiled_values,
 )
-from headway.units import S_PER_HOUR, counted, format_duration, parse_duration_s, spark_memory_text
+from headway.units import S_PER_HOUR, counted, format_duration, spark_memory_text, unit_of_duration
 from headway.words.predictions import duration_against
 
 
@@ -111,7 +111,7 @@ def lowest_deadline(profile: EndingJob, confidence: float) -> Deadline:
     """The lowest deadline, of three digits in its unit, that the profiled slots meet."""
     job = run_time_of(profile)
     run_s = job.planned_s(job.seen_slots, confidence)
-    unit_s = parse_duration_s(f"1 {format_duration(run_s).rpartition(' ')[2]}")
+    _, unit_s = unit_of_duration(format_duration(run_s))
     return Deadline(limit_s=unit_s * rounded_up(run_s / unit_s))
 
 
