@@ -134,20 +134,20 @@ def _signed(seconds: float) -> str:
 
 def _break_even(gain: SharingGain) -> Iterator[str]:
     windows = "window" if gain.windows.num_copies == 1.0 else "windows"
+    rows, keys = counted(round(gain.batch_rows), "row"), counted(round(gain.batch_keys), "key")
     yield (
-        f"{gain.batch_rows:,.0f} rows and {gain.batch_keys:,.0f} keys per batch, "
+        f"{rows} and {keys} per batch, "
         f"{gain.windows.num_copies:.3g} {windows} per row, panes of "
         f"{format_duration(gain.windows.pane_ms / 1000)}"
     )
-    rows, keys = gain.break_even_rows, gain.break_even_keys
-    if rows == 0.0:
+    if gain.break_even_rows == 0.0:
         yield "panes pay at any number of rows"
-    elif math.isinf(rows):
+    elif math.isinf(gain.break_even_rows):
         yield "panes do not pay at any number of rows"
     else:
-        yield f"panes pay from {rows:,.0f} rows per batch on at these keys"
-    if 0.0 < keys < math.inf:
-        yield f"panes pay from {keys:,.0f} keys per batch on at these rows"
+        yield f"panes pay from {gain.break_even_rows:,.0f} rows per batch on at these keys"
+    if 0.0 < gain.break_even_keys < math.inf:
+        yield f"panes pay from {gain.break_even_keys:,.0f} keys per batch on at these rows"
     if gain.merges_ratio < 1.0:
         made = f" with roll-ups of {', '.join(gain.rollups)}" if gain.rollups else ""
         merges = f"{gain.merges_ratio:.0%} of the merges"

@@ -61,12 +61,14 @@ def require_windows_seen(work: QueryWork, outcome: QueryOutcome, length_s: float
     query, grid = work.query, work.query.windows
     if grid is None or query.window_target is None or len(outcome.window_latency_s):
         return
+    delay_s = grid.watermark_delay_s
+    delay = f", {format_duration(delay_s)} of watermark delay" if delay_s > 0.0 else ""
     raise InputError(
         f"{query.name}: target {query.window_target}: no window is due within the "
         f"{format_duration(length_s)} that are simulated (one every "
-        f"{format_duration(grid.slide_s)}, {format_duration(grid.watermark_delay_s)} of watermark "
-        "delay); expected shorter ones. Only which windows end together matters: give a "
-        "window_slide of some minutes, no watermark_delay, and a target without that delay"
+        f"{format_duration(grid.slide_s)}{delay}); expected shorter ones. Only which windows end "
+        "together matters: give a window_slide of some minutes, no watermark_delay, and a target "
+        "without that delay"
     )
 
 

@@ -327,6 +327,12 @@ def test_update_mode_knows_the_log_alone() -> None:
     assert latencies[0] < append.ways[0].window_p99_s  # type: ignore[operator]
 
 
+def test_a_row_and_a_key_are_singular() -> None:
+    made = job()
+    gain = replace(headway.windows(made, rate="10k/s"), batch_rows=1.2, batch_keys=0.9)
+    assert "\n  1 row and 1 key per batch, " in as_text(gain)
+
+
 def test_a_rate_limit_bounds_the_rows_of_a_batch() -> None:
     made = job()
     limited = replace(

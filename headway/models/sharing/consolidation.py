@@ -3,15 +3,25 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
 from headway.domain.window_set import WindowSet, WindowSpec
 
 _MOST_PERIODS = 20
 """Number of longest windows in a steady horizon if the slides have no short common period."""
+
+
+_FEWEST_TOGETHER, _MOST_TOGETHER = 8, 1000
+"""Number of windows of one size whose pieces are found at the same time."""
+_MOST_STEPS = 600_000
+"""Steps of a search for roll-ups, each of which takes some microseconds."""
 
 
 class Piece(NamedTuple):
@@ -82,6 +92,16 @@ class MergePlan:
         """Weight of everything merged for windows that end in ``(0, horizon_ms]``."""
         return sum(self._cost_between(spec, horizon_ms) for spec in self.made)
 
+    def num_steps(self, horizon_ms: int) -> int:
+        """How many steps finding all pieces takes: panes by kinds of pieces by groups of starts."""
+        return sum(
+            spec.size_ms
+            // self.pane_ms
+            * (1 + len(self._smaller(spec)))
+            * -(-len(self._different_starts(spec, horizon_ms)) // _MOST_TOGETHER)
+            for spec in self.made
+        )
+
     def naive_cost(self, horizon_ms: int) -> float:
         """The same if every window is merged from panes only, without roll-ups."""
         pane = self.weight(self.pane_ms)
@@ -105,13 +125,48 @@ class MergePlan:
 
     def _cost_between(self, spec: WindowSpec, horizon_ms: int) -> float:
         starts = self._different_starts(spec, horizon_ms)
-        return sum(number * self.cost(spec, start_ms) for start_ms, number in starts.items())
+        if len(starts) < _FEWEST_TOGETHER:
+            return sum(number * self.cost(spec, start_ms) for start_ms, number in starts.items())
+        starts_ms, costs = np.array(list(starts)), list[float]()
+        for first in range(0, len(starts_ms), _MOST_TOGETHER):
+            some_ms = starts_ms[first : first + _MOST_TOGETHER]
+            costs += _least_costs(
+                self._smaller(spec), some_ms, spec.size_ms, self.pane_ms, self.weight
+            )
+        return float(sum(map(operator.mul, starts.values(), costs)))
 
     def _different_starts(self, spec: WindowSpec, horizon_ms: int) -> Counter[int]:
         """Starts of windows; those with the same position relative to their pieces count as one."""
         period_ms = math.lcm(self.pane_ms, *(smaller.slide_ms for smaller in self._smaller(spec)))
         ends_ms = spec.ends_between(0, horizon_ms)
         return Counter((end_ms - spec.size_ms) % period_ms for end_ms in ends_ms)
+
+
+def _least_costs(
+    smaller: Iterable[WindowSpec],
+    starts_ms: NDArray[np.int64],
+    size_ms: int,
+    pane_ms: int,
+    weight: Callable[[int], float],
+) -> list[float]:
+    """Weights of the shortest paths from several starts to the ends of windows of one size."""
+    num_panes = size_ms // pane_ms
+    least = np.full((num_panes + 1, len(starts_ms)), np.inf)
+    least[0] = 0.0
+    pane_cost = weight(pane_ms)
+    steps = [(spec, spec.size_ms // pane_ms, weight(spec.size_ms)) for spec in smaller]
+    for pane in range(num_panes):
+        reached = least[pane]
+        np.minimum(least[pane + 1], reached + pane_cost, out=least[pane + 1])
+        at_ms = starts_ms + pane * pane_ms
+        for spec, length, cost in steps:
+            if pane + length > num_panes:
+                continue
+            begins = (at_ms - spec.offset_ms) % spec.slide_ms == 0
+            if begins.any():
+                farther = least[pane + length]
+                farther[begins] = np.minimum(farther[begins], reached[begins] + cost)
+    return [float(cost) for cost in least[-1]]
 
 
 def _shortest(
@@ -152,7 +207,8 @@ def with_rollups(plan: MergePlan, horizon_ms: int | None = None) -> MergePlan:
 
     "Factor windows", arXiv 2008.12379 (2020). Tumbling roll-ups of every multiple of the pane are
     tried; their own merges count. Greedy; equal to enumeration for the sets in
-    ``tests/models/sharing``.
+    ``tests/models/sharing``. Where windows have so many panes that this would take more than some
+    seconds, only some of the multiples are tried.
 
     >>> minutes = 60_000
     >>> plan = MergePlan(windows=WindowSet.parse(["20m", "30m"]), pane_ms=minutes)
@@ -160,17 +216,24 @@ def with_rollups(plan: MergePlan, horizon_ms: int | None = None) -> MergePlan:
     >>> plan.total_cost(60 * minutes), better.total_cost(60 * minutes), str(better.rollups[0])
     (82.0, 70.0, '10 min')
     """
-    best = plan
-    while True:
+    best, steps_left = plan, _MOST_STEPS
+    while steps_left > 0:
         candidates = [
             replace(best, rollups=tuple(sorted((*best.rollups, rollup))))
             for rollup in possible_rollups(best)
         ]
         at_ms = horizon_ms or steady_horizon_ms(best)
+        num_steps = sum(candidate.num_steps(at_ms) for candidate in candidates)
+        if num_steps > steps_left:
+            # Of sizes all over the range: which of two similar ones is added matters little.
+            stride = min(-(-num_steps // steps_left), len(candidates))
+            candidates = candidates[stride // 2 :: stride]
+        steps_left -= num_steps
         cheapest = min(candidates, key=lambda candidate: candidate.total_cost(at_ms), default=best)
         if not cheapest.total_cost(at_ms) < best.total_cost(at_ms):
             return best
         best = cheapest
+    return best
 
 
 def possible_rollups(plan: MergePlan) -> list[WindowSpec]:

@@ -10,6 +10,7 @@ from headway.domain import Metric, Promise, Target
 from headway.spec.forms import as_in, entry, require_different_names
 from headway.spec.forms.kinds import ListOf, Nested
 from headway.spec.kinds.jobs import DeclaredStream, StreamingJob, require_one_source
+from headway.units import exact_duration
 
 _MOST_QUERIES = 200
 _SHORTEST_S = 0.001
@@ -51,7 +52,7 @@ class ScheduledJob:
         require_one_source(self.profile, self.declared)
         for key, given_s in (("trigger", self.trigger_s), ("window_slide", self.window_slide_s)):
             if given_s is not None and given_s < _SHORTEST_S:
-                raise ValueError(f"{key}: got {given_s:g} s; expected 1ms or more")
+                raise ValueError(f"{key}: got {exact_duration(given_s)}; expected 1ms or more")
         metrics = [promise.metric for promise in self.targets if isinstance(promise, Target)]
         if len(set(metrics)) < len(self.targets) or Metric.BATCH in metrics:
             raise ValueError(

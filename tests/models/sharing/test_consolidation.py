@@ -11,6 +11,7 @@ import pytest
 from headway.domain.window_set import WindowSet, WindowSpec
 from headway.models.sharing.consolidation import (
     MergePlan,
+    one_per_piece,
     possible_rollups,
     present_keys,
     steady_horizon_ms,
@@ -152,3 +153,45 @@ def test_no_roll_up_where_none_pays() -> None:
     assert possible_rollups(made) == []
     assert with_rollups(made) == made
     assert steady_horizon_ms(made) == 10 * MINUTE
+
+
+@pytest.mark.parametrize(
+    "texts", [["1h every 1m", "10m"], ["30s every 5s", "20s every 7s"], ["5m every 1m offset 10s"]]
+)
+@pytest.mark.parametrize("rollup", [None, 3, 6])
+def test_windows_that_are_counted_together_cost_what_each_costs(
+    texts: list[str], rollup: int | None
+) -> None:
+    windows = WindowSet.parse(texts)
+    rollup_ms = (rollup or 0) * windows.pane_ms
+    rollups = () if rollup is None else (WindowSpec(size_ms=rollup_ms, slide_ms=rollup_ms),)
+    for weight in (one_per_piece, present_keys(1000.0, 0.02)):
+        plan = MergePlan(windows=windows, pane_ms=windows.pane_ms, rollups=rollups, weight=weight)
+        horizon_ms = 2 * windows.longest_ms
+        one_by_one = sum(
+            plan.cost(spec, end_ms - spec.size_ms)
+            for spec in plan.made
+            for end_ms in spec.ends_between(0, horizon_ms)
+        )
+        assert plan.total_cost(horizon_ms) == pytest.approx(one_by_one, rel=1e-12)
+
+
+@pytest.mark.parametrize(("text", "most_ratio"), [("1d every 1m", 0.03), ("7d every 1m", 0.2)])
+def test_roll_ups_of_windows_of_very_many_panes_are_found_in_seconds(
+    text: str, most_ratio: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those of a day every minute took three minutes: all multiples, again for each roll-up."""
+    windows = WindowSet.parse([text])
+    plan = MergePlan(windows=windows, pane_ms=windows.pane_ms)
+    steps, total_cost = list[int](), MergePlan.total_cost
+
+    def counted_cost(plan: MergePlan, horizon_ms: int) -> float:
+        steps.append(plan.num_steps(horizon_ms))
+        return total_cost(plan, horizon_ms)
+
+    monkeypatch.setattr(MergePlan, "total_cost", counted_cost)
+    better = with_rollups(plan)
+    # The last round may be a single one that is too long.
+    assert sum(steps) - 2 * max(steps) <= 1_200_000
+    horizon_ms = steady_horizon_ms(better)
+    assert total_cost(better, horizon_ms) <= most_ratio * better.naive_cost(horizon_ms)
