@@ -103,3 +103,17 @@ def format_money(amount: float, *, currency: str = "", sign: bool = False) -> st
     if abs(amount) < 100:
         digits = f"{amount:{'+' if sign else ''}.3g}"
     return f"{digits} {currency}".rstrip()
+
+
+def signed_percent(ratio: float, num_decimals: int = 0) -> str:
+    """A change in per cent, with its sign; one too small for the decimals is not said to be none.
+
+    >>> signed_percent(0.231), signed_percent(-0.002), signed_percent(0.002, 1)
+    ('+23%', '-<1%', '+0.2%')
+    >>> signed_percent(0.0), signed_percent(-0.0001, 1)
+    ('+0%', '-<0.1%')
+    """
+    least = 10.0**-num_decimals
+    if 0.0 < abs(ratio) < 0.005 * least:
+        return f"{'+' if ratio > 0.0 else '-'}<{least:.{num_decimals}f}%"
+    return f"{ratio:+.{num_decimals}%}"

@@ -21,7 +21,7 @@ from headway.ci.changes import (
     stream_changes,
 )
 from headway.ci.nouns import Finding, Held, Level, Report, Rule
-from headway.digits import format_money
+from headway.digits import format_money, signed_percent
 from headway.domain import AnyPromise, FindingCode, Prediction, parse_promise
 from headway.domain.argument_values import of_class
 from headway.domain.finding import AGAINST_CALIBRATION, CAUTIONS, OUTSIDE_CALIBRATION
@@ -268,7 +268,7 @@ def _more_expensive(
     )
     level = Level.ERROR if change > limits.cost_ratio else Level.NOTE
     word = "more expensive" if change > 0 else "cheaper"
-    text = f"{figures} ({change:+.0%}): {word}"
+    text = f"{figures} ({signed_percent(change)}): {word}"
     if priced and not now.ends:
         per_month = (after - before) * HOURS_PER_MONTH
         added = format_money(per_month, currency=currency, sign=True)
@@ -338,5 +338,5 @@ def _slower(planned: Planned, now: AnyLocked, then: AnyLocked, limits: Limits) -
         return
     level = Level.ERROR if change > limits.latency_ratio else Level.NOTE
     word = "slower" if change > 0 else "faster"
-    text = f"{planned.promised} up to {after}, was {before} ({change:+.0%}): {word}"
+    text = f"{planned.promised} up to {after}, was {before} ({signed_percent(change)}): {word}"
     yield finding(planned, Rule.LATENCY, level, key, text)

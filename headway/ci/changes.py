@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from headway.ci.nouns import Finding, Level, LockedToday, Rule
-from headway.digits import format_rate_down
+from headway.digits import format_rate_down, signed_percent
 from headway.domain import FindingCode, parse_promise
 from headway.domain.configuration import Configuration, task_slots
 from headway.domain.kept_promise import KeptPromise, is_about
@@ -199,7 +199,7 @@ def _drift(
     after, before = map(format_duration, (now_s, then_s))
     text = f"{subject} {after} with the current profile, {before} with the locked one"
     level = Level.ERROR if change > 0 else Level.NOTE
-    yield finding(planned, Rule.DRIFT, level, "profile", f"{text} ({change:+.0%})")
+    yield finding(planned, Rule.DRIFT, level, "profile", f"{text} ({signed_percent(change)})")
 
 
 def judged_today(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from headway.digits import format_max_rate, format_money, format_rate_down
+from headway.digits import format_max_rate, format_money, format_rate_down, signed_percent
 from headway.domain.sheet import Kind, Section, Sheet
 from headway.formats.codec import data_of
 from headway.planner.explain.difference import Difference, Figure
@@ -127,9 +127,7 @@ def _change(figure: Figure) -> str:
     ratio = figure.change_ratio
     if ratio is None:
         return "-"
-    if abs(ratio) < 0.005:
-        return "+<1%" if ratio > 0 else "-<1%"
-    return f"{ratio:+.0%}"
+    return signed_percent(ratio)
 
 
 def _value_rows(difference: Difference) -> tuple[tuple[str, ...], ...]:

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from headway.digits import signed_percent
 from headway.domain.sheet import Kind, Section, Sheet
 from headway.formats.codec import EXACT, data_of
 from headway.planner.kinds.pipelines import busy_ratios, statistic_s
@@ -157,7 +158,7 @@ def _compared_rows(runs: PipelineRuns) -> Iterator[tuple[str, ...]]:
 def _compared(name: str, simulated_s: float, predicted_s: float) -> tuple[str, ...]:
     error = _NO_VALUE
     if 1e-4 < simulated_s < math.inf and predicted_s < math.inf:
-        error = f"{predicted_s / simulated_s - 1.0:+.1%}"
+        error = signed_percent(predicted_s / simulated_s - 1.0, 1)
     return (name, _time(simulated_s), _time(predicted_s), error)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from headway.digits import format_rate_down
+from headway.digits import format_rate_down, signed_percent
 from headway.domain import ApplicationProfile, JobProfile
 from headway.domain.sheet import Kind, Section, Sheet
 from headway.formats.codec import plain_data
@@ -113,7 +113,7 @@ def _settings(profile: JobProfile) -> Section:
                 f"{setting.num_batches:,}",
                 f"{setting.num_batches_cut:,}",
                 *map(format_duration, (measured_s, modelled_s)),
-                f"{modelled_s / measured_s - 1:+.1%}" if measured_s > 0 else "-",
+                signed_percent(modelled_s / measured_s - 1, 1) if measured_s > 0 else "-",
             )
         )
     head = ("run", "rate", "trigger", "used", "left out", "measured", "model", "error")

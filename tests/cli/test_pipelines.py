@@ -150,6 +150,15 @@ def test_simulate_stands_beside_the_prediction(
     assert json.loads(other)["simulated_s"] != data["simulated_s"]
 
 
+def test_a_phase_that_is_predicted_almost_exactly_has_no_error_of_minus_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = printed(capsys, "simulate", small(tmp_path), "--runs", "1")
+    errors = [line.split()[-1] for line in out.splitlines() if line.endswith("%")]
+    assert any("<" in error for error in errors)
+    assert not [error for error in errors if float(error.replace("<", "")[:-1]) == 0.0]
+
+
 def test_a_simulation_that_would_never_end_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["simulate", WORDS, "--for", "100h"]) == 2
     assert "million events would take too long to simulate" in capsys.readouterr().err

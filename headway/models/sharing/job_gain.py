@@ -189,7 +189,7 @@ def _way(
     how: WindowsHow, setting: WindowSetting, changes: list[gain.BatchTime], plan: MergePlan
 ) -> SharingWay:
     share = gain.closing_share(setting.keys.batch_s, setting.windows)
-    savings_s = [-(every_batch_s + share * closing_s) for every_batch_s, closing_s in changes]
+    savings_s = [0.0 - (every_batch_s + share * closing_s) for every_batch_s, closing_s in changes]
     every_batch_s, closing_s = changes[0]
     light = _law(setting, every_batch_s)
     # A pane takes its time once, whatever the rows of its batch; several panes are as many as rows.
