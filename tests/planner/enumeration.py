@@ -13,11 +13,16 @@ from scipy.special import ndtri
 from headway.assumptions.predictions import HIGHEST_QUOTED_UTILIZATION_RATIO
 from headway.domain import (
     Arrivals,
+    Coalescing,
     Configuration,
+    DefaultParallelism,
     DurationNoise,
+    FileSplits,
     JobProfile,
     Metric,
+    RecordSplits,
     RowsLaw,
+    SourceTasks,
     StreamAnswer,
     Target,
 )
@@ -118,9 +123,48 @@ def random_profile(random: np.random.Generator) -> JobProfile:
     )
 
 
-def random_case(seed: int) -> Case:
+def with_tasks_by_rows(profile: JobProfile, seed: int) -> JobProfile:
+    """The tasks of its stages follow the rows: of files, of a limit per task, of an exchange."""
+    random = np.random.default_rng(seed + 10_000)
+    stages = list(profile.stages)
+    of_source, are_merged = random.random() < 0.6, random.random() < 0.6
+    if are_merged and len(stages) > 1:
+        stages[1] = replace(
+            stages[1],
+            tasks_rule="coalesced",
+            num_source_tasks=1,
+            coalescing=Coalescing(
+                exchange_bytes_per_row=float(10.0 ** random.uniform(0.0, 4.0)),
+                advisory_bytes=int(2.0 ** random.uniform(16.0, 26.0)),
+                smallest_bytes=int(2.0 ** random.uniform(12.0, 20.0)),
+            ),
+        )
+    if of_source or stages == list(profile.stages):
+        files = FileSplits(
+            file_rows=float(10.0 ** random.uniform(1.0, 5.0)),
+            file_bytes=float(10.0 ** random.uniform(4.0, 9.0)),
+            max_split_bytes=int(2.0 ** random.uniform(22.0, 27.0)),
+            open_cost_bytes=4 * 2**20,
+            splits_files=bool(random.random() < 0.5),
+        )
+        records = RecordSplits(
+            topic_partitions=int(random.integers(1, 6)),
+            max_records=int(10.0 ** random.uniform(2.0, 5.0)),
+        )
+        stages[0] = replace(
+            stages[0],
+            source_tasks=SourceTasks(parallelism=DefaultParallelism(), files=files)
+            if random.random() < 0.5
+            else SourceTasks(records=records),
+        )
+    return replace(profile, stages=tuple(stages), state=None)
+
+
+def random_case(seed: int, *, tasks_follow_rows: bool = False) -> Case:
     random = np.random.default_rng(seed)
     profile = random_profile(random)
+    if tasks_follow_rows:
+        profile = with_tasks_by_rows(profile, seed)
     rate_per_s = float(np.exp(random.uniform(np.log(50.0), np.log(1e6))))
     pinned_partitions, pinned_trigger = random.random(2) < 0.6
     # Enumeration takes its time where nothing is pinned.
@@ -232,9 +276,9 @@ def highest_rate(
 
 
 @lru_cache(maxsize=256)
-def highest_rates(seed: int) -> dict[int, float]:
+def highest_rates(seed: int, *, tasks_follow_rows: bool = False) -> dict[int, float]:
     """Of every node count, the best that any of its settings sustains: enumeration."""
-    case = random_case(seed)
+    case = random_case(seed, tasks_follow_rows=tasks_follow_rows)
     return {
         nodes: max(
             highest_rate(

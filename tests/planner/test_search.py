@@ -42,8 +42,9 @@ from tests.seeds import examples, first_of, seeds
 Z90 = float(ndtri(0.95))
 
 
-def check_against_enumeration(seed: int) -> None:
-    case, rates = random_case(seed), highest_rates(seed)
+def check_against_enumeration(seed: int, *, tasks_follow_rows: bool = False) -> None:
+    case = random_case(seed, tasks_follow_rows=tasks_follow_rows)
+    rates = highest_rates(seed, tasks_follow_rows=tasks_follow_rows)
     answer = case.answer()
     enough = [nodes for nodes, rate in rates.items() if rate >= case.arrivals.rate_per_s]
     assert answer.feasible == bool(enough)
@@ -69,6 +70,24 @@ def by_moments(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("seed", seeds(6, 500))
 def test_plan_equals_enumeration(seed: int) -> None:
     check_against_enumeration(seed)
+
+
+@pytest.mark.usefixtures("by_moments")
+@pytest.mark.parametrize("seed", seeds(8, 200))
+def test_plan_equals_enumeration_where_tasks_follow_the_rows(seed: int) -> None:
+    check_against_enumeration(seed, tasks_follow_rows=True)
+
+
+# A job of which durations are known to a factor of two may take fewer nodes at a higher rate, where
+# they are known better (P4): seed 68.
+@pytest.mark.parametrize("seed", seeds(6, 60))
+def test_more_rate_never_takes_fewer_nodes_where_tasks_follow_the_rows(seed: int) -> None:
+    case = random_case(seed, tasks_follow_rows=True)
+    needed = [
+        nodes_needed(replace(case, arrivals=replace(case.arrivals, rate_per_s=rate_per_s)))
+        for rate_per_s in np.geomspace(0.5, 2e6, 10).tolist()
+    ]
+    assert needed == sorted(needed)
 
 
 def test_what_the_chain_refutes_takes_another_node() -> None:
