@@ -251,8 +251,9 @@ def level_spans(
     some sources its rows (T9), which steps from one number to the next. Sizes of partitions and
     files differ, so `M` is then a line through some thirty sizes, each with the mean over the tasks
     of batches a quarter larger, a fifth smaller, and of this size; where it would fall, halfway
-    between the largest value before and the smallest after. What one more row adds is the mean
-    between half and twice the rows: at a single step it would be a jump.
+    between the largest value before and the smallest after, and beyond the last as with the tasks
+    there. What one more row adds is the mean between half and twice the rows: at a single step it
+    would be a jump.
 
     >>> from headway.domain import RowsLaw
     >>> reduce = StageProfile(name="1.0", level=1, tasks_rule="shuffle",
