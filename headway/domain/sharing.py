@@ -21,8 +21,9 @@ class SharingWay:
     ``state_rows`` are rows of Spark's state, ``log_rows`` rows of partial windows in a store;
     ``rollups`` are windows that the log makes only for larger ones. ``saved_s`` is the mean batch
     time of the direct query at the same trigger minus that of this way, for the same rows, from
-    ``saved_low_s`` to ``saved_high_s`` depending on costs that the profile does not contain. As
-    fast as possible, or if the direct query is not stable, these are rows of batches of this way.
+    ``saved_low_s`` to ``saved_high_s`` depending on costs that the profile does not contain. If
+    batches of the direct query take longer than the trigger interval, these are rows of batches of
+    this way.
     """
 
     how: WindowsHow = field(metadata={"then": {"pays": "pays"}})

@@ -296,18 +296,31 @@ def test_a_query_without_a_trigger_is_compared_by_its_batches() -> None:
     """It is always busy: "utilisation 100% instead of 100%" is no gain."""
     gain = headway.windows(job(), ["1h every 5m"], rate="120k/s", trigger="0s")
     direct, panes = gain.ways[:2]
-    assert direct.is_stable and panes.saved_s > 0.2 * direct.batch_mean_s
+    assert direct.is_stable and panes.pays and panes.batch_mean_s < 0.6 * direct.batch_mean_s
     best = replace(panes, window_p99_s=direct.window_p99_s)
     text = as_text(replace(gain, best=best))
     assert text.startswith("1 h every 5 min at 120k/s: panes, as fast as possible: batches of ")
     # Just below its capacity the direct query has batches of half a minute; panes do not.
     near = headway.windows(job(), ["1h every 5m"], rate="160k/s", trigger="0s")
     assert near.ways[0].batch_mean_s > 10.0
-    assert near.ways[1].batch_mean_s == pytest.approx(panes.batch_mean_s, rel=0.2)
+    assert panes.batch_mean_s < near.ways[1].batch_mean_s < 2.0 * panes.batch_mean_s
     late = as_text(replace(gain, best=direct))
     assert late.startswith(
         "1 h every 5 min at 120k/s: sharing shortens batches, but delays windows"
     )
+
+
+@pytest.mark.parametrize("trigger", ["0s", "500ms"])
+def test_more_rows_take_a_way_longer_also_where_the_direct_query_is_late(trigger: str) -> None:
+    """Its batches have the rows that it keeps up with, not those of the direct query."""
+    for number in range(1, 4):
+        batches_s = [
+            headway.windows(job(), ["1h every 5m"], rate=f"{rate}k/s", trigger=trigger)
+            .ways[number]
+            .batch_mean_s
+            for rate in (60, 100, 140, 160, 180, 220)
+        ]
+        assert batches_s == sorted(batches_s)
 
 
 def test_update_mode_knows_the_log_alone() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
@@ -37,6 +38,9 @@ from headway.models.sharing.profiled_windows import (
     setting_of,
 )
 from headway.units import ms_to_s
+
+_ON_TIME_RATIO = 1.0 + 1e-6  # rows of a batch over those of a trigger interval
+_SETTLED_RATIO = 1.02
 
 
 def sharing_gain(
@@ -155,7 +159,8 @@ def _merge_plan(setting: WindowSetting) -> MergePlan:
 
 def _ways(setting: WindowSetting, merges: MergePlan) -> Iterator[SharingWay]:
     # Otherwise batches of a way have other rows than those of the direct query.
-    has_same_rows = setting.trigger_s > 0.0 and bool(_law(setting, 0.0).is_stable)
+    is_on_time = setting.num_rows <= setting.rate_per_s * setting.trigger_s * _ON_TIME_RATIO
+    has_same_rows = is_on_time and bool(_law(setting, 0.0).is_stable)
     for how in way_costs.ways_of(setting):
         way_setting = (
             setting if has_same_rows or how == "direct" else _settled(how, setting, merges)
@@ -167,22 +172,33 @@ def _ways(setting: WindowSetting, merges: MergePlan) -> Iterator[SharingWay]:
 
 
 def _settled(how: WindowsHow, setting: WindowSetting, merges: MergePlan) -> WindowSetting:
-    """The setting with batches of a size at which a way keeps up, if there is one.
+    """The setting with batches of the size at which a way just keeps up, if there is one.
 
-    They are those of a trigger interval, or up to twice as large as the smallest that suffice.
+    They are at least those of a trigger interval.
     """
-    num_rows = setting.rate_per_s * max(setting.trigger_s, SHORTEST_TRIGGER_S)
-    while num_rows < MOST_BATCH_ROWS:
+
+    def keeps_up(num_rows: float) -> bool:
         way_setting = setting.with_rows(num_rows)
         plan = way_costs.cheapest_merges(way_setting, merges)
         costs = next(cost_cases(way_setting))
         every_batch_s, closing_s = way_costs.batch_change(how, way_setting, costs, plan)
         share = gain.closing_share(way_setting.keys.batch_s, setting.windows)
         batch_s = float(way_setting.model.mean_s(num_rows)) + every_batch_s + share * closing_s
-        if batch_s <= num_rows / setting.rate_per_s:
-            return way_setting
-        num_rows *= 2.0
-    return setting
+        return batch_s <= num_rows / setting.rate_per_s
+
+    enough_rows = setting.rate_per_s * max(setting.trigger_s, SHORTEST_TRIGGER_S)
+    few_rows = enough_rows
+    while not keeps_up(enough_rows):
+        few_rows, enough_rows = enough_rows, 2.0 * enough_rows
+        if enough_rows > MOST_BATCH_ROWS:
+            return setting
+    while enough_rows > few_rows * _SETTLED_RATIO:
+        middle_rows = math.sqrt(few_rows * enough_rows)
+        if keeps_up(middle_rows):
+            enough_rows = middle_rows
+        else:
+            few_rows = middle_rows
+    return setting.with_rows(enough_rows)
 
 
 def _way(
