@@ -193,11 +193,11 @@ def _settled(how: WindowsHow, setting: WindowSetting, merges: MergePlan) -> Wind
         if enough_rows > MOST_BATCH_ROWS:
             return setting
     while enough_rows > few_rows * _SETTLED_RATIO:
-        middle_rows = math.sqrt(few_rows * enough_rows)
-        if keeps_up(middle_rows):
-            enough_rows = middle_rows
+        halfway_rows = math.sqrt(few_rows * enough_rows)
+        if keeps_up(halfway_rows):
+            enough_rows = halfway_rows
         else:
-            few_rows = middle_rows
+            few_rows = halfway_rows
     return setting.with_rows(enough_rows)
 
 
