@@ -86,18 +86,14 @@ def alternating_slowdown(num_servers: Numeric, others: ThreadGroup) -> Array:
     1.24
     """
     servers = _checked_servers(num_servers)
-    num_threads = _thread_counts([others])
-    all_threads = [*map(_binomial, num_threads)]
-    all_but_one = [*map(_binomial, _others_of(num_threads, 0))]
-    (busy_alone,) = _busy_ratios([others])
+    num_threads, busy_alone = _thread_counts([others]), _busy_ratios([others])
 
-    def busy_again(_index: int, state: list[Array]) -> Array:
+    def next_busy(undelayed: Array, rate: Array) -> Array:
         # Work w takes w / rate; the rest of w (1 - u) / u that follows it stays as it is.
-        rate = _mean_rate(servers, all_but_one, state, num_more=2)
-        return busy_alone / (busy_alone + rate * (1.0 - busy_alone))
+        return undelayed / (undelayed + rate * (1.0 - undelayed))
 
-    busy = _fixed_point(1, busy_again)
-    return 1.0 / _mean_rate(servers, all_threads, busy, num_more=1)
+    busy = _fixed_point(servers, num_threads, busy_alone, next_busy, num_more=2)
+    return 1.0 / _mean_rate(servers, [*map(_binomial, num_threads)], busy, num_more=1)
 
 
 def clocked_slowdowns(num_servers: Numeric, groups: Sequence[ThreadGroup]) -> list[Array]:
@@ -125,17 +121,19 @@ def clocked_slowdowns(num_servers: Numeric, groups: Sequence[ThreadGroup]) -> li
     """
     servers = _checked_servers(num_servers)
     num_threads, busy_alone = _thread_counts(groups), _busy_ratios(groups)
-    others = [[*map(_binomial, _others_of(num_threads, index))] for index in range(len(groups))]
 
-    def rate(index: int, state: list[Array]) -> Array:
-        return _mean_rate(servers, others[index], state, num_more=1)
+    def next_busy(undelayed: Array, rate: Array) -> Array:
+        return np.minimum(undelayed / rate, 1.0)
 
-    busy = _clocked_busy(servers, num_threads, busy_alone)
+    busy = _fixed_point(servers, num_threads, busy_alone, next_busy, num_more=1)
     demand = sum((np.asarray(group.demand, dtype=np.float64) for group in groups), np.zeros(()))
     saturated = demand >= servers
     for busy_ratio, group in zip(busy, groups, strict=True):
         saturated = saturated | ((busy_ratio >= 1.0) & (np.asarray(group.num_threads) > 0))
-    return [np.where(saturated, np.inf, 1.0 / rate(index, busy)) for index in range(len(groups))]
+    return [
+        np.where(saturated, np.inf, 1.0 / _mean_rate(servers, binomials, busy, num_more=1))
+        for binomials in _beside_each(num_threads, [int(counts.max()) for counts in num_threads])
+    ]
 
 
 def slowdown_beside(num_servers: Numeric, others: Sequence[ThreadGroup]) -> Array:
@@ -153,37 +151,31 @@ def slowdown_beside(num_servers: Numeric, others: Sequence[ThreadGroup]) -> Arra
     return 1.0 / _mean_rate(_checked_servers(num_servers), binomials, busy, num_more=1)
 
 
-def _fixed_point(num_groups: int, next_busy: Callable[[int, list[Array]], Array]) -> list[Array]:
-    """Fixed point of the busy shares, approached from below, where all threads are idle."""
-    busy: list[Array] = [np.zeros(()) for _ in range(num_groups)]
-    for _ in range(_MOST_ITERATIONS):
-        updated = [next_busy(index, busy) for index in range(num_groups)]
-        moved = max(float(np.max(np.abs(a - b))) for a, b in zip(updated, busy, strict=True))
-        busy = updated
-        if moved <= _TOLERANCE:
-            break
-    return busy
-
-
-def _clocked_busy(
-    servers: Array, num_threads: list[NDArray[np.int64]], busy_alone: list[Array]
+def _fixed_point(
+    servers: Array,
+    num_threads: list[NDArray[np.int64]],
+    busy_alone: list[Array],
+    next_busy: Callable[[Array, Array], Array],
+    num_more: int,
 ) -> list[Array]:
-    """The fixed point of (R3), which settings near saturation reach last.
+    """Fixed point of the busy shares of (R2), (R3), from below, where all threads are idle.
 
-    Those that do not move any more, to the last digit, are computed no longer.
+    ``next_busy`` is that of a group by its share without the others and the rate of its threads,
+    with ``num_more`` that are always busy. Settings that do not move any more, to the last digit,
+    are computed no longer; those near saturation are the last.
     """
-    num_groups, most = len(num_threads), [int(counts.max()) for counts in num_threads]
+    num_groups, maxima = len(num_threads), [int(counts.max()) for counts in num_threads]
     values = np.broadcast_arrays(servers, *num_threads, *busy_alone)
     shape = values[0].shape
     flat = [array.reshape(-1) for array in values]
     settled: list[Array] = [np.zeros(flat[0].size) for _ in range(num_groups)]
     busy = [busy_ratios.copy() for busy_ratios in settled]
     moving = np.arange(flat[0].size)
-    others = _beside_each(flat[1 : num_groups + 1], most)
+    companions = _beside_each(flat[1 : num_groups + 1], maxima)
     for _ in range(_MOST_ITERATIONS):
         updated = [
-            np.minimum(ratio / _mean_rate(flat[0], binomials, busy, num_more=1), 1.0)
-            for ratio, binomials in zip(flat[num_groups + 1 :], others, strict=True)
+            next_busy(undelayed, _mean_rate(flat[0], binomials, busy, num_more))
+            for undelayed, binomials in zip(flat[num_groups + 1 :], companions, strict=True)
         ]
         steps = np.max([np.abs(a - b) for a, b in zip(updated, busy, strict=True)], axis=0)
         busy = updated
@@ -195,17 +187,17 @@ def _clocked_busy(
                 busy_ratios[moving] = last
             moving, busy = moving[still], [last[still] for last in busy]
             flat = [array[still] for array in flat]
-            others = _beside_each(flat[1 : num_groups + 1], most)
+            companions = _beside_each(flat[1 : num_groups + 1], maxima)
     for busy_ratios, last in zip(settled, busy, strict=True):
         busy_ratios[moving] = last
     return [busy_ratios.reshape(shape) for busy_ratios in settled]
 
 
-def _beside_each(num_threads: list[NDArray[np.int64]], most: list[int]) -> list[list[_Binomial]]:
+def _beside_each(num_threads: list[NDArray[np.int64]], maxima: list[int]) -> list[list[_Binomial]]:
     """The active threads of each group beside a thread of each one, of at most so many."""
     return [
         [
-            _binomial(counts, most[group] - (group == index))
+            _binomial(counts, maxima[group] - (group == index))
             for group, counts in enumerate(_others_of(num_threads, index))
         ]
         for index in range(len(num_threads))
@@ -215,19 +207,20 @@ def _beside_each(num_threads: list[NDArray[np.int64]], most: list[int]) -> list[
 def _others_of(groups: list[NDArray[np.int64]], index: int) -> list[NDArray[np.int64]]:
     """The threads beside one of the group ``index``."""
     return [
-        np.maximum(group - 1, 0) if other == index else group for other, group in enumerate(groups)
+        np.maximum(counts - 1, 0) if group == index else counts
+        for group, counts in enumerate(groups)
     ]
 
 
-def _binomial(num_threads: NDArray[np.int64], most: int | None = None) -> _Binomial:
+def _binomial(num_threads: NDArray[np.int64], maximum: int | None = None) -> _Binomial:
     """Probabilities of 0, 1, .. active threads, along a new last axis, by their busy share.
 
-    The axis goes up to ``most``, by default to the largest number of threads.
+    The axis goes up to ``maximum``, by default to the largest number of threads.
     """
-    most = int(num_threads.max()) if most is None else max(most, 0)
+    maximum = int(num_threads.max()) if maximum is None else max(maximum, 0)
     # The number of ways to choose active threads does not depend on how busy they are.
-    log_factorial = np.concatenate([[0.0], np.cumsum(np.log(np.arange(1, most + 1)))])
-    active = np.arange(most + 1)
+    log_factorial = np.concatenate([[0.0], np.cumsum(np.log(np.arange(1, maximum + 1)))])
+    active = np.arange(maximum + 1)
     num_idle = num_threads[..., np.newaxis] - active
     idle = np.maximum(num_idle, 0)
     log_ways = (

@@ -31,25 +31,25 @@ def group(num_threads: int, busy_ratio: float) -> ThreadGroup:
     return ThreadGroup(num_threads=num_threads, busy_ratio=busy_ratio)
 
 
-@pytest.mark.parametrize(("cores", "others", "busy", "simulated", "published"), ALTERNATING)
+@pytest.mark.parametrize(("cores", "num_threads", "busy", "simulated", "published"), ALTERNATING)
 def test_slowdown_and_its_published_bound_are_those_of_the_table(
-    cores: int, others: int, busy: float, simulated: float, published: float
+    cores: int, num_threads: int, busy: float, simulated: float, published: float
 ) -> None:
-    slowdown = float(alternating_slowdown(cores, group(others, busy)))
+    slowdown = float(alternating_slowdown(cores, group(num_threads, busy)))
     assert slowdown == pytest.approx(simulated, rel=0.03)
-    bound = float(published_slowdown(cores, others * busy))
+    bound = float(published_slowdown(cores, num_threads * busy))
     assert bound / simulated - 1.0 == pytest.approx(published, abs=0.006)
 
 
 def test_broadcasts_to_what_single_numbers_give() -> None:
     cores = np.array([4.0, 4.0, 8.0])
-    others = ThreadGroup(num_threads=np.array([7, 12, 15]), busy_ratio=np.array([0.5, 0.25, 0.4]))
+    threads = ThreadGroup(num_threads=np.array([7, 12, 15]), busy_ratio=np.array([0.5, 0.25, 0.4]))
     alone = [
         float(alternating_slowdown(4, group(7, 0.5))),
         float(alternating_slowdown(4, group(12, 0.25))),
         float(alternating_slowdown(8, group(15, 0.4))),
     ]
-    assert alternating_slowdown(cores, others) == pytest.approx(alone)
+    assert alternating_slowdown(cores, threads) == pytest.approx(alone)
     busy = np.array([0.1, 0.2])[:, np.newaxis]
     first, second = clocked_slowdowns(
         cores, [ThreadGroup(num_threads=4, busy_ratio=busy), group(3, 0.4)]
