@@ -31,9 +31,10 @@ def chosen_setting(at_nodes: Candidates) -> Candidates:
 
     **(P6)** Of the settings with the chosen number of nodes that meet every target, a plan keeps,
     step by step and if there are any: those that are calibrated (P2); those with a shuffle
-    partition for every slot, since a checkpoint fixes these for good; those with a trigger of 0.5 s
-    or more that batches of the expected duration overrun at most one time in ten; those that would
-    sustain 1.25 times the rate. Of the remaining settings it takes today's partitions, then the
+    partition for every slot, since a checkpoint fixes these for good, and those that keep today's
+    checkpoint, if they sustain at least as much; those with a trigger of 0.5 s or more that batches
+    of the expected duration overrun at most one time in ten; those that would sustain 1.25 times
+    the rate. Of the remaining settings it takes today's partitions, then the
     longest trigger, then the fewest partitions; if none sustains 1.25 times the rate, it takes the
     setting with the highest rate. What is minimised comes before any of these preferences: the
     number of nodes, or, if write requests are priced and the cost is minimised, the bill (F4), so
@@ -152,7 +153,7 @@ def _most_preferred(best: Candidates) -> Candidates:
     if len(best) == 1:
         return best
     question = best.question
-    for preferred in (_is_calibrated, fills_slots, _is_calm):
+    for preferred in (_is_calibrated, _fills_slots_or_loses_no_room, _is_calm):
         best = _preferring(best, preferred(best))
     is_roomy = best.meets_by_moments(ROOM_RATIO.value * question.rate_per_s)
     if not is_roomy.any():
@@ -160,11 +161,29 @@ def _most_preferred(best: Candidates) -> Candidates:
         return best.alone(setting_index)
     roomy = best.take(is_roomy)
     roomy = _preferring(roomy, (roomy.trigger_s == 0) | _keeps_to_trigger(roomy))
-    costs_checkpoint = roomy.partitions != question.profile.todays_partitions
-    if question.checkpoint == "new":
-        costs_checkpoint = np.zeros_like(costs_checkpoint)
-    order = np.lexsort((roomy.partitions, -roomy.trigger_s, costs_checkpoint))
+    order = np.lexsort((roomy.partitions, -roomy.trigger_s, ~_keeps_checkpoint(roomy)))
     return roomy.take(order[:1])
+
+
+def _keeps_checkpoint(settings: Candidates) -> BoolArray:
+    """Whether a setting has today's partitions, where today's checkpoint is worth something."""
+    question = settings.question
+    if question.checkpoint == "new":
+        return np.zeros(len(settings), dtype=bool)
+    return np.asarray(settings.partitions == question.profile.todays_partitions)
+
+
+def _fills_slots_or_loses_no_room(settings: Candidates) -> BoolArray:
+    """Whether it fills its slots, or keeps the checkpoint and sustains as much as those that do."""
+    filling = fills_slots(settings)
+    keeping = _keeps_checkpoint(settings) & ~filling
+    if not (filling.any() and keeping.any()):
+        return filling
+    highest_per_s, kept_per_s = (
+        max(rate_per_s for _, rate_per_s in best_of_each_node_count(settings.take(some)).values())
+        for some in (filling, keeping)
+    )
+    return filling | keeping if kept_per_s >= highest_per_s else filling
 
 
 def _preferring(settings: Candidates, preferred: BoolArray) -> Candidates:

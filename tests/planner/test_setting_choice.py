@@ -7,7 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+import headway
 from headway.domain import Arrivals, Target
+from headway.formats.profile_file import load_profile
 from headway.planner import search
 from headway.planner.candidates import Candidates, all_candidates
 from headway.planner.explained_setting import ExplainedSetting
@@ -138,3 +140,29 @@ def test_what_some_nodes_sustain_does_not_depend_on_the_objective(seed: int) -> 
     shared = fewest.keys() & fastest.keys()
     assert [fastest[nodes] for nodes in shared] == [fewest[nodes] for nodes in shared]
     assert max(fastest) > max(fewest)
+
+
+@pytest.mark.parametrize(("checkpoint", "expected_partitions"), [(None, 1), ("new", 2)])
+def test_a_checkpoint_that_carries_more_is_kept_although_slots_stay_idle(
+    checkpoint: str | None, expected_partitions: int
+) -> None:
+    profile = load_profile("examples/word-count.profile.yaml")
+    runs = tuple(
+        replace(run, configuration=replace(run.configuration, shuffle_partitions=1))
+        for run in profile.settings
+    )
+    profile = replace(profile, state_partitions=1, settings=runs)
+
+    def planned(partitions: int | None = None) -> tuple[int, float]:
+        answer = headway.plan(
+            profile,
+            rate="5k/s",
+            target="p99 <= 3s",
+            checkpoint=checkpoint if partitions is None else None,
+            partitions=partitions,
+        )
+        assert answer.chosen is not None
+        return answer.configuration.shuffle_partitions, answer.chosen.sustainable_rate_per_s
+
+    assert planned(1)[1] > planned(2)[1]
+    assert planned()[0] == expected_partitions
