@@ -40,7 +40,7 @@ from headway.models.sharing.profiled_windows import (
 from headway.units import ms_to_s
 
 _ON_TIME_RATIO = 1.0 + 1e-6  # rows of a batch over those of a trigger interval
-_SETTLED_RATIO = 1.02
+_CLOSE_ENOUGH = 1.02
 
 
 def sharing_gain(
@@ -192,7 +192,7 @@ def _settled(how: WindowsHow, setting: WindowSetting, merges: MergePlan) -> Wind
         few_rows, enough_rows = enough_rows, 2.0 * enough_rows
         if enough_rows > MOST_BATCH_ROWS:
             return setting
-    while enough_rows > few_rows * _SETTLED_RATIO:
+    while enough_rows > few_rows * _CLOSE_ENOUGH:
         halfway_rows = math.sqrt(few_rows * enough_rows)
         if keeps_up(halfway_rows):
             enough_rows = halfway_rows
