@@ -11,12 +11,15 @@ from typing import Any, TypeAlias, get_args, get_origin
 import msgspec
 
 from headway.profiler import schema
-from headway.profiler.schema import SparkEvent
 
 _NAME = re.compile(rb'\s*\{\s*"Event"\s*:\s*"([^"\\]+)"').match
-_Decode: TypeAlias = Callable[[bytes | memoryview], SparkEvent]
+_Decode: TypeAlias = Callable[[bytes | memoryview], Any]
 _DECODERS: dict[bytes, tuple[str, _Decode]] = {
-    name.encode(): (name, msgspec.json.Decoder(kind).decode) for name, kind in schema.KINDS.items()
+    **{
+        name.encode(): (name, msgspec.json.Decoder(kind).decode)
+        for name, kind in schema.KINDS.items()
+    },
+    schema.STAGE_SUBMITTED.encode(): (schema.STAGE_SUBMITTED, bytes),
 }
 _MOST_NAME_BYTES = 1000
 _LINE_ENDS = re.compile(rb"\n+").match
@@ -29,11 +32,13 @@ class _Named(msgspec.Struct):
 
 
 _NAMED = msgspec.json.Decoder(_Named).decode
+_SUBMITTED = msgspec.json.Decoder(schema.StageCompleted).decode
 
 
-Line: TypeAlias = tuple[str | None, SparkEvent | None, bool]
-"""The name of an event, None if it is unknown; the event, None if it is of a kind that is not read;
-whether the line is damaged: it could not be read, or lacks required parts.
+Line: TypeAlias = tuple[str | None, Any, bool]
+"""The name of an event, None if it is unknown; the event, None if it is of a kind that is not read,
+and the line itself if few of its kind are; whether the line is damaged: it could not be read, or
+lacks required parts.
 """
 
 _NOTHING: Line = None, None, True
@@ -86,6 +91,14 @@ def read_line(line: bytes | memoryview) -> Line | None:
         ends_well = bytes(line).rstrip().endswith(b"}")
         return (name_match[1].decode("utf-8", "replace"), None, False) if ends_well else _NOTHING
     return _decoded(line, *of_kind)
+
+
+def submitted_stage(line: bytes) -> schema.StageInfo | None:
+    """The stage of a line about its start; None if it cannot be read."""
+    try:
+        return _SUBMITTED(line).info
+    except _UNREADABLE:
+        return None
 
 
 def _with_name_elsewhere(line: bytes) -> Line | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import msgspec
 
 from headway.profiler import schema
-from headway.profiler.events import read_block
+from headway.profiler.events import read_block, submitted_stage
 from headway.profiler.executors import ExecutorEvent, amounts_of
 from headway.profiler.gathered import JOB_OF_STAGE, Attempt, Gathered, Place, keep_greatest
 from headway.profiler.ids import Ids, Ranges, holds
@@ -24,6 +25,10 @@ from headway.profiler.stage_totals import SAID_AGAIN, StageTotals, least, most
 _STAGES_PER_COUNT = 13
 _FAILED_UNLESS = ("Success", SAID_AGAIN)
 _NO_INFO = schema.TaskInfo()
+_SUBMITTED_IDS = re.compile(
+    rb'"Stage ID"\s*:\s*(\d{1,10})\s*,\s*"Stage Attempt ID"\s*:\s*(\d{1,10})'
+)
+_MOST_SUBMITTED = 1_000  # without an end, the latest ones
 _IDS_OF = (schema.TASK_END, schema.JOB_START, schema.JOB_END, schema.SQL_EXECUTION_START)
 
 
@@ -41,6 +46,7 @@ class Gatherer:
         self._gathered = Gathered()
         self._ids: dict[str, list[int]] = {event: [] for event in _IDS_OF}
         self._num_placed = 0
+        self._submitted: dict[Attempt, bytes] = {}
 
     def gather(self, block: bytes) -> int:
         """Gather a block of whole lines; returns how many of them were events."""
@@ -57,6 +63,10 @@ class Gatherer:
         return num_events
 
     def done(self) -> Gathered:
+        for attempt, line in self._submitted.items():
+            totals = self._gathered.stages.get(attempt)
+            if totals is not None and (info := submitted_stage(line)) is not None:
+                totals.add_names(info)
         names = map(name_of, self._gathered.task_executor_ids)
         self._gathered.task_executor_ids = {name or "" for name in names}
         self._gathered.ids = {event: Ids.of(ids) for event, ids in self._ids.items() if ids}
@@ -121,7 +131,17 @@ class Gatherer:
     def _stage_completed(self, event: schema.StageCompleted) -> None:
         info = event.info
         if info is not None and info.stage_id is not None:
-            self._attempt((info.stage_id, info.attempt_id or 0)).add_end(info)
+            attempt = info.stage_id, info.attempt_id or 0
+            self._submitted.pop(attempt, None)
+            self._attempt(attempt).add_end(info)
+
+    def _stage_submitted(self, line: bytes) -> None:
+        """Kept until the end of the stage, which has all of it and more."""
+        ids = _SUBMITTED_IDS.search(line)
+        if ids is not None:
+            self._submitted[int(ids[1]), int(ids[2])] = line
+            if len(self._submitted) > _MOST_SUBMITTED:
+                del self._submitted[next(iter(self._submitted))]
 
     def _task_end(self, event: schema.TaskEnd) -> None:
         gathered, info = self._gathered, event.info or _NO_INFO
@@ -204,6 +224,7 @@ _ADD: dict[str, Callable[[Gatherer, Any], None]] = {
     schema.EXECUTOR_REMOVED: partial(Gatherer._executor_change, is_removed=True),
     schema.JOB_START: Gatherer._job_start,
     schema.JOB_END: Gatherer._job_end,
+    schema.STAGE_SUBMITTED: Gatherer._stage_submitted,
     schema.STAGE_COMPLETED: Gatherer._stage_completed,
     schema.TASK_END: Gatherer._task_end,
     schema.SQL_EXECUTION_START: Gatherer._sql_execution_start,

@@ -30,6 +30,7 @@ EXECUTOR_REMOVED = "SparkListenerExecutorRemoved"
 JOB_START = "SparkListenerJobStart"
 JOB_END = "SparkListenerJobEnd"
 STAGE_COMPLETED = "SparkListenerStageCompleted"
+STAGE_SUBMITTED = "SparkListenerStageSubmitted"  # read of attempts without an end only
 TASK_END = "SparkListenerTaskEnd"
 SQL_EXECUTION_START = "org.apache.spark.sql.execution.ui.SparkListenerSQLExecutionStart"
 SQL_EXECUTION_END = "org.apache.spark.sql.execution.ui.SparkListenerSQLExecutionEnd"

@@ -171,6 +171,12 @@ class StageTotals(msgspec.Struct, gc=False):
         if end is not self:
             self.add(end)
 
+    def add_names(self, info: StageInfo) -> None:
+        """What an attempt without an end computes, from its start."""
+        if not self.num_ends:
+            self.scopes = operators.scopes(info)
+            self.call = operators.call_of_program(info, self.scopes)
+
     def add_task(self, task: TaskEnd) -> None:
         self.num_ended += 1
         if not succeeded(task):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import functools
+import json
 import os
 import random
 import shutil
@@ -28,7 +29,7 @@ from headway.profiler import gathered as gathering
 from headway.profiler import pieces as cutting
 from headway.profiler import schema
 from headway.profiler.collect import collect
-from headway.profiler.contents import CollectedLogs
+from headway.profiler.contents import CollectedLogs, contents_of
 from headway.profiler.engines import in_process
 from headway.profiler.engines.in_process import _Shared, read_in_process
 from headway.profiler.engines.on_spark import read_on_spark
@@ -234,6 +235,31 @@ def test_a_run_without_executors_is_refused_only_if_it_is_chosen(tmp_path: Path)
     assert headway.profile(paths, queries=["sound"]).settings[0].query_name == "sound"
     with pytest.raises(EventLogError, match=r"broken.*executor"):
         headway.profile(paths)
+
+
+def test_a_stage_without_its_end_has_the_name_of_its_start() -> None:
+    rdd = {"RDD ID": 1, "Scope": json.dumps({"id": "1", "name": "HashAggregate"})}
+    named = {"Stage Name": "count at /home/jobs/report.py:7", "RDD Info": [rdd]}
+    log = AppLog().add(QUERY)
+    submitted = [event for event in log.events if event["Event"] == schema.STAGE_SUBMITTED]
+    for event in log.events:
+        event.get("Stage Info", {}).update(named)
+    last_id = submitted[-1]["Stage Info"]["Stage ID"]
+
+    def names(*, with_end: bool) -> tuple[object, ...]:
+        gatherer = Gatherer(0, 0)
+        for event in log.events:
+            is_end = event["Event"] == schema.STAGE_COMPLETED
+            if with_end or not is_end or event["Stage Info"]["Stage ID"] != last_id:
+                gatherer.gather(json.dumps(event).encode())
+        (stage,) = (
+            row for row in contents_of(0, gatherer.done()).stage_runs if row["stage_id"] == last_id
+        )
+        assert (stage["completed_s"] is None) == (not with_end)
+        return stage["scopes"], stage["call"]
+
+    assert names(with_end=True) == names(with_end=False)
+    assert names(with_end=False) == (("HashAggregate",), "count at report.py:7")
 
 
 @functools.cache
