@@ -113,7 +113,7 @@ def signed_percent(ratio: float, num_decimals: int = 0) -> str:
     >>> signed_percent(0.0), signed_percent(-0.0001, 1)
     ('+0%', '-<0.1%')
     """
-    least = 10.0**-num_decimals
-    if 0.0 < abs(ratio) < 0.005 * least:
-        return f"{'+' if ratio > 0.0 else '-'}<{least:.{num_decimals}f}%"
+    step_percent = 10.0**-num_decimals
+    if 0.0 < abs(ratio) < 0.005 * step_percent:
+        return f"{'+' if ratio > 0.0 else '-'}<{step_percent:.{num_decimals}f}%"
     return f"{ratio:+.{num_decimals}%}"

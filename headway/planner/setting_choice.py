@@ -180,8 +180,8 @@ def _fills_slots_or_loses_no_room(settings: Candidates) -> BoolArray:
     if not (filling.any() and keeping.any()):
         return filling
     highest_per_s, kept_per_s = (
-        max(rate_per_s for _, rate_per_s in best_of_each_node_count(settings.take(some)).values())
-        for some in (filling, keeping)
+        max(rate_per_s for _, rate_per_s in best_of_each_node_count(settings.take(mask)).values())
+        for mask in (filling, keeping)
     )
     return filling | keeping if kept_per_s >= highest_per_s else filling
 

@@ -14,7 +14,7 @@ from headway.profiler.logs.limits import DEFAULT_LIMITS, Allowance, UnpackLimits
 from headway.profiler.pieces import Engine, Order, Piece
 
 Finish: TypeAlias = Callable[[CollectedLogs], CollectedLogs]
-"""Replaces contents of one log by what they say on their own."""
+"""What is done with the contents of a log on its own, e.g. measuring its runs."""
 
 
 def _as_read(contents: CollectedLogs) -> CollectedLogs:

@@ -32,7 +32,6 @@ class _Named(msgspec.Struct):
 
 
 _NAMED = msgspec.json.Decoder(_Named).decode
-_SUBMITTED = msgspec.json.Decoder(schema.StageCompleted).decode
 
 
 Line: TypeAlias = tuple[str | None, Any, bool]
@@ -95,10 +94,13 @@ def read_line(line: bytes | memoryview) -> Line | None:
 
 def submitted_stage(line: bytes) -> schema.StageInfo | None:
     """The stage of a line about its start; None if it cannot be read."""
+    # It says of the stage what the line about its end says, too.
+    _, decode = _DECODERS[schema.STAGE_COMPLETED.encode()]
     try:
-        return _SUBMITTED(line).info
+        info: schema.StageInfo | None = decode(line).info
     except _UNREADABLE:
         return None
+    return info
 
 
 def _with_name_elsewhere(line: bytes) -> Line | None:

@@ -131,14 +131,12 @@ def scopes(info: StageInfo) -> tuple[str, ...] | None:
     >>> scopes(StageInfo(rdds=[RddInfo(scope='{"id":"3","name":"WholeStageCodegen (2)"}')]))
     ('WholeStageCodegen',)
     """
-    return _scopes_of(tuple(scope_names(info)))
-
-
-def scope_names(info: StageInfo) -> Iterator[str]:
-    """Names of the operators that made the RDDs of a stage, as recorded, one for each RDD."""
-    for rdd in info.rdds or ():
-        if rdd is not None and (name := _SCOPE.search(rdd.scope or "")):
-            yield name[1]
+    names = (
+        name[1]
+        for rdd in info.rdds or ()
+        if rdd is not None and (name := _SCOPE.search(rdd.scope or ""))
+    )
+    return _scopes_of(tuple(names))
 
 
 @lru_cache(maxsize=1024)  # the same in every batch
@@ -172,7 +170,7 @@ def call_of_program(info: StageInfo, scopes_of_stage: Sequence[str] | None) -> s
     'first at <console>:17'
     """
     methods: list[str] = []
-    if scopes_of_stage and _have_methods(tuple(scopes_of_stage)):
+    if any(map(_is_method, scopes_of_stage or ())):
         in_order = sorted(filter(None, info.rdds or ()), key=lambda rdd: rdd.rdd_id or 0)
         of_each = (scopes(StageInfo(rdds=[rdd])) or () for rdd in in_order)
         methods = list(filter(_is_method, chain.from_iterable(of_each)))
@@ -185,11 +183,6 @@ def call_of_program(info: StageInfo, scopes_of_stage: Sequence[str] | None) -> s
     if methods:
         words.append(", ".join(dict.fromkeys(methods)))
     return sys.intern(": ".join(words)) or None
-
-
-@lru_cache(maxsize=1024)  # the same in every batch
-def _have_methods(scopes_of_stage: tuple[str, ...]) -> bool:
-    return any(map(_is_method, scopes_of_stage))
 
 
 def _is_method(scope: str) -> bool:

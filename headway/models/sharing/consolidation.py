@@ -151,22 +151,22 @@ def _least_costs(
 ) -> list[float]:
     """Weights of the shortest paths from several starts to the ends of windows of one size."""
     num_panes = size_ms // pane_ms
-    least = np.full((num_panes + 1, len(starts_ms)), np.inf)
-    least[0] = 0.0
+    cost_to_pane = np.full((num_panes + 1, len(starts_ms)), np.inf)
+    cost_to_pane[0] = 0.0
     pane_cost = weight(pane_ms)
     steps = [(spec, spec.size_ms // pane_ms, weight(spec.size_ms)) for spec in smaller]
     for pane in range(num_panes):
-        reached = least[pane]
-        np.minimum(least[pane + 1], reached + pane_cost, out=least[pane + 1])
+        reached = cost_to_pane[pane]
+        np.minimum(cost_to_pane[pane + 1], reached + pane_cost, out=cost_to_pane[pane + 1])
         at_ms = starts_ms + pane * pane_ms
         for spec, length, cost in steps:
             if pane + length > num_panes:
                 continue
             begins = (at_ms - spec.offset_ms) % spec.slide_ms == 0
             if begins.any():
-                farther = least[pane + length]
+                farther = cost_to_pane[pane + length]
                 farther[begins] = np.minimum(farther[begins], reached[begins] + cost)
-    return [float(cost) for cost in least[-1]]
+    return [float(cost) for cost in cost_to_pane[-1]]
 
 
 def _shortest(

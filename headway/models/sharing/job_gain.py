@@ -329,8 +329,8 @@ def _best(setting: WindowSetting, merges: MergePlan, direct: SharingWay) -> Shar
             )
             longer = direct.window_p99_s is None and factor > 1.0
             # As fast as possible, a query is always busy, with batches of any length.
-            least = (1.0 - least_ratio) * _busy(best)
-            is_less_busy = not best.is_stable or _busy(way) < least
+            less_busy = (1.0 - least_ratio) * _busy(best)
+            is_less_busy = not best.is_stable or _busy(way) < less_busy
             if way.is_stable and is_less_busy and not late and not longer:
                 best = way
     return best

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache, partial
 
@@ -85,21 +85,21 @@ def runs_of_job(
 
 def _measured(
     logs: CollectedLogs,
-    chosen_runs: Iterable[RunKey],
+    chosen_runs: Collection[RunKey],
     names: Mapping[int, str],
     queries: Sequence[str],
     trigger_s: float | None,
 ) -> dict[RunKey, LogRun]:
     """The chosen runs; of logs that were measured where they were read, as measured there."""
-    chosen, of_each = list(chosen_runs), each_application(logs)
+    of_each = each_application(logs)
     measured: dict[RunKey, LogRun | HeadwayError] = {}
-    for app in dict.fromkeys(key.app for key in chosen):
+    for app in dict.fromkeys(key.app for key in chosen_runs):
         log = of_each[app]
         if app not in log.runs:
             log = with_runs(log, names[app], queries, trigger_s)
         measured |= log.runs[app]
     runs: dict[RunKey, LogRun] = {}
-    for key in chosen:
+    for key in chosen_runs:
         run = measured[key]
         if isinstance(run, HeadwayError):
             raise run

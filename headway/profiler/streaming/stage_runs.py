@@ -184,31 +184,31 @@ class StageRuns:
             return []
         usual_s = [float(np.mean(task_s)) for task_s in by_run(task_mean_s, self.runs)]
         return [
-            batch._replace(task_s=float(empty_task_s[batch_index]), usual_task_s=usual_s[run_index])
+            AlmostEmpty(
+                task_s=float(empty_task_s[batch_index]),
+                rows=rows_per_task(batch, self.stage_index),
+                usual_task_s=usual_s[run_index],
+                usual_rows=self._usual_rows[run_index],
+                readers=_num_readers(self.runs[run_index], self.stage_index),
+            )
             for batch_index, run_index, batch in self._without_rows
         ]
 
     @cached_property
-    def _without_rows(self) -> list[tuple[int, int, AlmostEmpty]]:
-        """The same but for times; with its number among batches without rows, and its run's."""
-        usual_rows = [float(np.mean(rows)) for rows in by_run(self.rows_of_tasks, self.runs)]
+    def _usual_rows(self) -> list[float]:
+        """Mean rows of a task in each run."""
+        return [float(np.mean(rows)) for rows in by_run(self.rows_of_tasks, self.runs)]
+
+    @cached_property
+    def _without_rows(self) -> list[tuple[int, int, BatchSample]]:
+        """These batches, each with its number among all without rows, and that of its run."""
         without_rows = [
             (run_index, run, batch)
             for run_index, run in enumerate(self.runs)
             for batch in run.without_rows
         ]
         return [
-            (
-                batch_index,
-                run_index,
-                AlmostEmpty(
-                    task_s=0.0,
-                    rows=rows_per_task(batch, self.stage_index),
-                    usual_task_s=0.0,
-                    usual_rows=usual_rows[run_index],
-                    readers=_num_readers(run, self.stage_index),
-                ),
-            )
+            (batch_index, run_index, batch)
             for batch_index, (run_index, run, batch) in enumerate(without_rows)
             if batch.signature == self.batches[0].signature
             and batch.stages[self.stage_index].has_tasks
