@@ -19,7 +19,7 @@ from headway.models.job.duration import DurationModel, LevelSpan
 from headway.models.job.setting import (
     settled_batch_rows,
     stages_on,
-    steps_between,
+    step_between,
     tangent_s,
 )
 from headway.models.laws.normal import ndtri
@@ -235,8 +235,7 @@ def _rows_of_duration(model: DurationModel, duration_s: Array) -> Array:
         # Where the duration is concave in the rows, a step from below never overshoots.
         new_rows = np.clip(rows + gap_s / slope_s, 1.0, 1e15)
         if model.is_bent:
-            low, high = np.where(gap_s >= 0.0, rows, low), np.where(gap_s >= 0.0, high, rows)
-            new_rows = steps_between(rows, new_rows, low, high)
+            new_rows, low, high = step_between(rows, new_rows, gap_s < 0.0, low, high)
         settled = bool(np.all(np.abs(new_rows - rows) <= 1e-9 * rows))
         rows = new_rows
         if settled:

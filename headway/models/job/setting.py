@@ -235,8 +235,7 @@ def _settled_rows(model: DurationModel, rate: Array, trigger: Array, factors: Ar
         new_rows = np.minimum(np.maximum(rate * trigger, grown), MOST_BATCH_ROWS)
         if model.is_bent:
             is_large = rows >= rate * np.maximum(trigger, duration_s)
-            low, high = np.where(is_large, low, rows), np.where(is_large, rows, high)
-            new_rows = steps_between(rows, new_rows, low, high)
+            new_rows, low, high = step_between(rows, new_rows, is_large, low, high)
         is_settled = bool(_are_equal(new_rows, rows).all())
         rows = new_rows
         if is_settled:
@@ -244,24 +243,25 @@ def _settled_rows(model: DurationModel, rate: Array, trigger: Array, factors: Ar
     return np.asarray(rows)
 
 
-def steps_between(rows: Array, new_rows: Array, low: Array, high: Array) -> Array:
-    """Steps of Newton's rule, or half the way between two bounds if it leads to one of them (T3).
+def step_between(
+    rows: Array, new_rows: Array, is_large: BoolArray, low: Array, high: Array
+) -> tuple[Array, Array, Array]:
+    """Newton's step, or half the way between two bounds if it leads to one; and the bounds (T3).
 
     Parameters
     ----------
     rows, new_rows : (n,) array, >= 0, sizes of batches, and where the rule leads from there
-    low, high : (n,) array, sizes that were too small and too large, ``inf`` if none was yet; one of
-        them is ``rows``
+    is_large : (n,) array, whether the sizes are too large
+    low, high : (n,) array, sizes that were too small and too large before; ``inf`` if none was
 
-    From a bound, the rule for a line with bends may lead to the other one, and back.
-
-    >>> rows, low, high = np.array([4.0, 4.0]), np.array([2.0, 2.0]), np.array([4.0, 4.0])
-    >>> steps_between(rows, np.array([3.5, 2.0]), low, high)
+    >>> rows, low, high = np.full(2, 4.0), np.full(2, 2.0), np.full(2, np.inf)
+    >>> step_between(rows, np.array([3.5, 2.0]), np.array([True, True]), low, high)[0]
     array([3.5, 3. ])
     """
+    low, high = np.where(is_large, low, rows), np.where(is_large, rows, high)
     is_between = (new_rows > low) & (new_rows < high)
     is_taken = is_between | np.isinf(high) | _are_equal(new_rows, rows)
-    return np.where(is_taken, new_rows, 0.5 * (low + high))
+    return np.where(is_taken, new_rows, 0.5 * (low + high)), low, high
 
 
 def tangent_s(model: DurationModel, rows: Array) -> Array:
