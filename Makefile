@@ -24,7 +24,7 @@ MEASURED = $(if $(CPU),$(CPU) $@)
 # Tests and pages start hundreds of processes: what they load is compiled by the first of them.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test lint types imports tests test-costs test-statistical test-robustness fuzz test-versions test-lowest test-mcp browser \
+.PHONY: demo test lint types imports tests quick test-costs test-statistical test-robustness fuzz test-versions test-lowest test-mcp browser \
         accuracy runs-accuracy accuracy-count accuracy-campaign accuracy-kept accuracy-judged live-backlogs left-states accuracy-terms plan-accuracy recorded-accuracy model-accuracy window-accuracy \
         ordinary-jobs ordinary-count ordinary-trial ordinary-judged ordinary-page ordinary-limits run-pairs checkpoint-writes checkpoint-requests driver-runs driver-page switch-runs switch-judged switch-page scalla scalla-costs \
         scheduling ordered speed-ordered-chains scheduling-real scheduling-shedding scheduling-real-page \
@@ -57,6 +57,11 @@ imports: $(READY)
 tests: $(READY) java
 	$(BIN)/python -m compileall -q headway benchmarks scripts
 	$(MEASURED) $(BIN)/python -m pytest -n 3 --dist loadgroup --no-loadscope-reorder -m "not statistical and not robustness"
+
+# What a change elsewhere breaks most often: names on generated pages, printed examples, counts of the house.
+WHOLE := architecture arguments assumptions docs doors findings house_rules language readme results theory
+quick: lint types imports  ## two minutes before each commit: style, types, generated pages, rules of the house, goldens
+	$(BIN)/python -m pytest -n 2 --dist loadgroup --no-loadscope-reorder -m "not spark and not jvm and not statistical and not robustness" $(WHOLE:%=tests/test_%.py) tests/goldens
 
 test-costs: $(READY) java  ## processor time and peak memory of each test of `make test`
 	rm -f build/test-costs.jsonl

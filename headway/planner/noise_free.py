@@ -20,7 +20,6 @@ from headway.models.job.setting import (
     settled_batch_rows,
     stages_on,
     step_between,
-    tangent_s,
 )
 from headway.models.laws.normal import ndtri
 from headway.models.stages.makespan import makespan_lower_bound
@@ -231,7 +230,7 @@ def _rows_of_duration(model: DurationModel, duration_s: Array) -> Array:
     low, high = rows, np.full_like(rows, np.inf)
     for _ in range(60):
         gap_s = duration_s - model.mean_s(rows)
-        slope_s = np.maximum(tangent_s(model, rows), 1e-15)
+        slope_s = np.maximum(model.tangent_s(rows), 1e-15)
         # Where the duration is concave in the rows, a step from below never overshoots.
         new_rows = np.clip(rows + gap_s / slope_s, 1.0, 1e15)
         if model.is_bent:

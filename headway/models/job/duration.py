@@ -132,6 +132,10 @@ class DurationModel(NamedTuple):
                 slope_s = slope_s + bending.mean_slope_s(level.at, rows)
         return np.asarray(slope_s)
 
+    def tangent_s(self, rows: Array) -> Array:
+        """Seconds that one more row adds at exactly this size, for Newton's rule (T3)."""
+        return np.asarray(sum((level.slope_at(rows) for level in self.levels), np.zeros_like(rows)))
+
     @property
     def is_bent(self) -> bool:
         """Whether it has bends, so that it need not be concave (T2)."""
@@ -153,17 +157,13 @@ class DurationModel(NamedTuple):
         """
         if not self.follows_rate:
             return self
-        return DurationModel(
-            self.driver_s, tuple(level.at_rate(rate_per_s) for level in self.levels)
-        )
+        return self._replace(levels=tuple(level.at_rate(rate_per_s) for level in self.levels))
 
     def over_interval(self, interval_s: Numeric) -> DurationModel:
         """The same for batches whose rows arrive in an interval, which tell the rate (E36)."""
         if not self.follows_rate:
             return self
-        return DurationModel(
-            self.driver_s, tuple(level.over_interval(interval_s) for level in self.levels)
-        )
+        return self._replace(levels=tuple(level.over_interval(interval_s) for level in self.levels))
 
     def take(self, selection: NDArray[np.intp] | NDArray[np.bool_]) -> DurationModel:
         """Some of the settings that it is of, or some of them several times."""
@@ -175,9 +175,7 @@ class DurationModel(NamedTuple):
         return self._with_costs(lambda costs: costs.reshape(*costs.shape, *further))
 
     def _with_costs(self, change: Callable[[Array], Array]) -> DurationModel:
-        return DurationModel(
-            self.driver_s, tuple(level.with_costs(change) for level in self.levels)
-        )
+        return self._replace(levels=tuple(level.with_costs(change) for level in self.levels))
 
 
 def stacked(models: Sequence[DurationModel]) -> DurationModel:

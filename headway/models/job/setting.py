@@ -226,7 +226,7 @@ def _settled_rows(model: DurationModel, rate: Array, trigger: Array, factors: Ar
     rows = rate * np.maximum(trigger, factors * model.mean_s(np.ones_like(rate)))
     low, high = np.zeros_like(rows), np.full_like(rows, np.inf)
     for _ in range(60):
-        duration_s, slope_s = factors * model.mean_s(rows), factors * tangent_s(model, rows)
+        duration_s, slope_s = factors * model.mean_s(rows), factors * model.tangent_s(rows)
         converging = rate * slope_s < 1.0
         newton = (
             rate * (duration_s - slope_s * rows) / np.where(converging, 1.0 - rate * slope_s, 1.0)
@@ -262,19 +262,6 @@ def step_between(
     is_between = (new_rows > low) & (new_rows < high)
     is_taken = is_between | np.isinf(high) | _are_equal(new_rows, rows)
     return np.where(is_taken, new_rows, 0.5 * (low + high)), low, high
-
-
-def tangent_s(model: DurationModel, rows: Array) -> Array:
-    """Seconds that one more row adds at exactly this size, by which Newton's rule steps (T3).
-
-    Parameters
-    ----------
-    rows : (n,) array, >= 0, of a batch
-
-    >>> tangent_s(DurationModel(0.2, ()), np.array([1000.0]))
-    array([0.])
-    """
-    return np.asarray(sum((level.slope_at(rows) for level in model.levels), np.zeros_like(rows)))
 
 
 def _are_equal(rows: Array, rows_before: Array) -> BoolArray:
