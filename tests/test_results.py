@@ -167,6 +167,16 @@ def test_other_tables_have_names(results: dict[str, Result]) -> None:
         plan.to_pandas("what_if")
 
 
+def test_the_table_of_a_prediction_has_its_columns_where_nothing_may_be_quoted() -> None:
+    stable, overloaded = (headway.predict(PROFILE, rate=rate) for rate in ("10k/s", "900k/s"))
+    assert not overloaded.stable
+    table = overloaded.to_pandas()
+    assert list(table) == list(stable.to_pandas())
+    assert list(table["statistic"]) == ["mean", "p50", "p95", "p99"]
+    assert table.drop(columns="statistic").isna().all(axis=None)
+    assert stable.to_pandas().notna().all(axis=None)
+
+
 def test_the_what_if_has_the_plan_and_what_is_predicted_elsewhere(
     results: dict[str, Result],
 ) -> None:

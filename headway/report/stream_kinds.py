@@ -214,13 +214,17 @@ def _what_if_data(plan: StreamAnswer, profile: JobProfile | None) -> Iterator[Ma
 
 
 def _statistics(prediction: Prediction) -> Iterator[Mapping[str, object]]:
-    """The quoted latencies, a row for each statistic."""
+    """The latencies, a row for each statistic; not a number where none may be quoted."""
+    quoted = latencies(prediction)
+    columns = dict.fromkeys((METRIC_NAMES[Metric.TUPLE], *quoted, METRIC_NAMES[Metric.BATCH]))
     for statistic in ("mean", "p50", "p95", "p99"):
         yield {
             "statistic": statistic,
             **{
-                f"{name.replace(' ', '_')}_s": distribution.statistics_s[statistic]
-                for name, distribution in latencies(prediction).items()
+                f"{name.replace(' ', '_')}_s": quoted[name].statistics_s[statistic]
+                if name in quoted
+                else math.nan
+                for name in columns
             },
         }
 
