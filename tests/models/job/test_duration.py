@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headway.domain import Coalescing, RowsLaw, StageProfile
+from headway.domain import (
+    Coalescing,
+    DefaultParallelism,
+    FileSplits,
+    RecordSplits,
+    RowsLaw,
+    SourceTasks,
+    StageProfile,
+)
 from headway.models.job.duration import DurationModel, LevelSpan, level_spans, stacked
 from headway.models.stages.makespan import makespan_moments
 from headway.models.stages.task_counts import coalesced_tasks
@@ -228,6 +237,78 @@ def test_a_level_never_falls_however_large_its_batches_are(slots: int, exponent:
     # Each task is as large as it may be there: their number follows the rows no longer.
     (largest,) = level_spans(stages, slots, 64, batch_rows=1e15)
     assert durations_s[-1] == pytest.approx(0.2 + float(largest.at(1e15)), rel=1e-6)
+
+
+def a_stage_of_tasks_by_rows(rule: str, random: np.random.Generator) -> StageProfile:
+    """A stage whose number of tasks follows the rows of the batch by one of Spark's rules."""
+    costs: dict[str, Any] = {
+        "task_fixed_s": 10 ** random.uniform(-2.0, -0.5),
+        "task_per_row_s": 10 ** random.uniform(-7.0, -4.5),
+        "task_noise_ratio": 0.2,
+    }
+    if rule == "coalesced":
+        smallest_bytes = 10 ** random.uniform(4.0, 6.5)
+        coalescing = Coalescing(
+            exchange_bytes_per_row=10 ** random.uniform(0.5, 3.0),
+            advisory_bytes=smallest_bytes * 10 ** random.uniform(0.0, 2.0),
+            smallest_bytes=smallest_bytes,
+        )
+        law = RowsLaw(
+            scale=10 ** random.uniform(-1.0, 1.0),
+            exponent=1.0,
+            static_rows=random.choice([0.0, 1e4]),
+        )
+        return replace(MERGED, **costs, coalescing=coalescing, rows=law)
+    if rule == "records":
+        records = RecordSplits(
+            topic_partitions=int(random.integers(1, 65)),
+            max_records=int(random.integers(99, 100_000)),
+        )
+        source = SourceTasks(records=records)
+    else:
+        files = FileSplits(
+            file_rows=10 ** random.uniform(1.0, 6.0),
+            file_bytes=10 ** random.uniform(3.0, 8.5),
+            max_split_bytes=2**27,
+            open_cost_bytes=2**22,
+            splits_files=rule == "files that split",
+        )
+        source = SourceTasks(files=files, parallelism=DefaultParallelism())
+    return a_stage(**costs, tasks_rule="source", num_source_tasks=4, source_tasks=source)
+
+
+@pytest.mark.parametrize("rule", ["coalesced", "records", "files that split", "whole files"])
+def test_bends_follow_the_mean_of_batches_of_about_the_same_size(rule: str) -> None:
+    """Numbers of tasks are whole, so durations jump; the line is near their mean around a size."""
+    random = np.random.default_rng(5)
+    mean_errors = []
+    for _ in range(12):
+        stage = a_stage_of_tasks_by_rows(rule, random)
+        setting = int(random.choice([1, 2, 8, 32])), int(random.choice([2, 16, 200]))
+        (span,) = level_spans((stage,), *setting)
+        rows = np.geomspace(1.0, 1e9, 40)
+        around_s = [
+            [
+                float(level_spans((stage,), *setting, batch_rows=ratio * size)[0].at(size))
+                for ratio in np.geomspace(0.75, 4 / 3, 7)
+            ]
+            for size in rows
+        ]
+        errors = np.abs(np.log(span.at(rows) / np.mean(around_s, axis=1)))
+        assert errors.max() < 0.25
+        mean_errors.append(errors.mean())
+    assert np.mean(mean_errors) < 0.01
+
+
+@pytest.mark.parametrize(
+    "law", [RowsLaw(scale=0.0, exponent=1.0, static_rows=4e5), RowsLaw(scale=4e5, exponent=0.0)]
+)
+def test_a_level_whose_rows_do_not_follow_the_batch_takes_the_same_time(law: RowsLaw) -> None:
+    stage = replace(MERGED, rows=law)
+    (at_any_size,) = level_spans((stage,), 8, 64)
+    (at_one_size,) = level_spans((stage,), 8, 64, batch_rows=1.0)
+    expected_s = pytest.approx(float(at_one_size.at(1.0)))
+    assert [float(at_any_size.at(rows)) for rows in (1.0, 1e4, 1e9)] == [expected_s] * 3
 
 
 def test_stacks_keep_the_bends_of_each_setting() -> None:
