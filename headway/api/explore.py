@@ -25,11 +25,12 @@ from headway.assumptions.advice import (
     WARM_UP_BATCHES,
 )
 from headway.domain import Configuration, Explored, ObservedSetting, QuerySetting, StreamAnswer
-from headway.domain.argument_values import Duration
+from headway.domain.argument_values import Count, Duration, not_expected, path_of
 from headway.domain.log_questions import LogsQuestion
 from headway.errors import EventLogError, HeadwayError, InputError
 from headway.formats.exploration_file import ExplorationState, ExploredRun, load_state, save_state
 from headway.formats.profile_file import save_profile
+from headway.limits import MOST_INT
 from headway.models.job.advice import SettingLatency, advised_runs
 from headway.models.job.predict import predict
 from headway.profiler.recording.recorder import record
@@ -46,6 +47,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 STATE_FILE, PROFILE_FILE = "exploration.json", "profile.yaml"
+_FOLDER = path_of("a folder, e.g. 'exploration'")
+_SEED = Count(minimum=0, maximum=MOST_INT)
 
 
 def explore(
@@ -113,17 +116,27 @@ def explore(
         )
     if not callable(build):
         raise InputError(f"build is {build!r}; expected a function build(spark, setting)")
+    for name, listener in (("progress", progress), ("lesson", lesson)):
+        if listener is not None and not callable(listener):
+            raise not_expected(name, listener, "a function of a text")
+    folder_path, random = _FOLDER.read(folder, "folder"), Random(_SEED.read(seed, "seed"))
     exploring = _Exploring(
         spark=spark,
         build=build,
         slots=session_slots(spark),
-        folder=Path(folder),
+        folder=folder_path,
         run_s=run_s,
-        random=Random(seed),
+        random=random,
         tell=progress or (lambda _text: None),
         lesson=lesson or (lambda _text: None),
     )
-    exploring.folder.mkdir(parents=True, exist_ok=True)
+    try:
+        exploring.folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise HeadwayError(
+            f"{exploring.folder}: no folder can be made there ({error.strerror}); expected one "
+            "that exists, or can be made"
+        ) from None
     is_warm = False
     state = load_state(
         exploring.folder / STATE_FILE, ExplorationState(rate_per_s=rate_per_s, target=target)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeAlias
 from headway.api.schedule import ScheduleGate
 from headway.api.shed import SheddingBatches
 from headway.api.watch import Watcher
-from headway.domain.argument_values import Count, Duration
+from headway.domain.argument_values import Count, Duration, of_class, path_of
 from headway.errors import InputError, first_line
 from headway.formats.event_lines import EventFile
 from headway.formats.open_metrics import Metric, open_metrics_text, prometheus_text, spark_lines
@@ -36,6 +36,9 @@ if TYPE_CHECKING:
 Publisher: TypeAlias = "ScheduleGate | Tuner | Recorder | Watcher | SheddingBatches"
 _KINDS = (ScheduleGate, Tuner, Recorder, Watcher, SheddingBatches)
 _MOST_UPDATES_PER_S = 1.0
+_HOST = of_class(str, "an address of this machine, e.g. '127.0.0.1'")
+_FILE = path_of("a file, e.g. 'headway.prom'")
+_EVENTS = path_of("a file, e.g. 'decisions.jsonl'")
 
 
 def publish_metrics(
@@ -91,7 +94,13 @@ def publish_metrics(
         raise InputError(f"interval is {interval!r}; expected a second or more")
     port = None if port is None else Count(minimum=0, maximum=65_535).read(port, "port")
     return PublishedMetrics(
-        publishers, spark, port=port, host=host, file=file, events=events, interval_s=interval_s
+        publishers,
+        spark,
+        port=port,
+        host=_HOST.read(host, "host"),
+        file=None if file is None else _FILE.read(file, "file"),
+        events=None if events is None else _EVENTS.read(events, "events"),
+        interval_s=interval_s,
     )
 
 
@@ -105,8 +114,8 @@ class PublishedMetrics:
         *,
         port: int | None,
         host: str,
-        file: str | Path | None,
-        events: str | Path | None,
+        file: Path | None,
+        events: Path | None,
         interval_s: float,
     ) -> None:
         self._publishers: list[Publisher] = []
@@ -115,7 +124,7 @@ class PublishedMetrics:
         self._source: Any = None
         self._page: ThreadingHTTPServer | None = None
         self._events: EventFile | None = None
-        self._file = None if file is None else Path(file)
+        self._file = file
         self.last_error: str | None = None
         """Why the last update that failed did; queries and later updates go on."""
         self._interval_s = interval_s

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from headway.api.choosing import choose_in_own_process
 from headway.assumptions.turns import LONGEST_WAIT_RATIO, SHORTEST_LONGEST_WAIT_S
 from headway.domain import JobProfile, Policy, ScheduledQuery, ScheduleReport, Target, WindowGrid
-from headway.domain.argument_values import Choice, names_of
+from headway.domain.argument_values import Choice, names_of, path_of
 from headway.domain.scheduling import Decision, Replay
 from headway.errors import InputError
 from headway.models.job.setting import duration_model
@@ -41,6 +41,8 @@ if TYPE_CHECKING:
 _AT_ONCE_S = 0.001
 _POLICY: Choice[Policy] = Choice(Policy)
 _POLICIES = names_of("policies between commas, or 'all'")
+_SWITCH = "a file in a folder that exists, e.g. 'gate.off'"
+_OFF = path_of(_SWITCH)
 
 
 class ScheduleGate:
@@ -207,6 +209,7 @@ def schedule(
     """
     read_policy = _POLICY.read(policy, "policy")
     limit_bytes = None if memory_limit is None else MEMORY.read(memory_limit, "memory_limit")
+    switch = None if off is None else _switch_file(off)
     gate = Gate(
         spark,
         read_policy,
@@ -214,9 +217,24 @@ def schedule(
         decisions=decisions,
         memory_limit_bytes=limit_bytes,
         choose=choose_in_own_process,
-        off=off,
+        off=switch,
     )
     return ScheduleGate(spark, gate)
+
+
+def _switch_file(off: str | Path) -> Path:
+    """The file that switches a gate off, which somebody in a hurry can make."""
+    path: Path = _OFF.read(off, "off")
+    try:
+        if path.is_dir() or not path.parent.is_dir():
+            why = "is a folder" if path.is_dir() else "is in no folder that exists"
+            raise InputError(f"off: {path} {why}; expected {_SWITCH}")
+        path.exists()
+    except OSError as error:
+        raise InputError(
+            f"off: {path} cannot be looked at ({error.strerror}); expected {_SWITCH}"
+        ) from None
+    return path
 
 
 def _duration_of(profile: JobProfile | None, num_slots: int) -> Callable[[float], float] | None:

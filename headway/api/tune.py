@@ -15,7 +15,15 @@ from headway.api.watch import bounds_of
 from headway.assumptions.live import CATCH_UP_S
 from headway.assumptions.tuning import TRIGGER_RATIOS
 from headway.domain import Configuration, JobProfile, Target
-from headway.domain.argument_values import TRIGGER_ABOVE_ZERO, Choice, Duration, ListOf, Positive
+from headway.domain.argument_values import (
+    FLAG,
+    TRIGGER_ABOVE_ZERO,
+    Choice,
+    Duration,
+    ListOf,
+    Positive,
+    path_of,
+)
 from headway.domain.live import Bounds, ChangeKind
 from headway.domain.tuner import Phase, TunerState
 from headway.errors import InfeasibleError, InputError
@@ -46,6 +54,7 @@ _LISTED = ListOf(members=str, expected="a text, or a list of texts", or_one=True
 _INTERVALS = ListOf(
     members=Real, expected="a trigger interval, e.g. '2s', or a list of such", or_one=True
 )
+_STATE = path_of("a file, e.g. 'orders.tuner.json'")
 _HOURS = 24
 
 
@@ -137,7 +146,11 @@ def tune(
         raise InputError(f"target is {target!r}; expected one quantile, e.g. 'p99 <= 3s'")
     if not callable(build):
         raise InputError(f"build is {build!r}; expected a function build(spark, setting)")
-    kinds = _LISTED.read(sorted(allow) if isinstance(allow, Set) else allow, "allow")
+    if at is not None and not callable(at):
+        raise InputError(f"at is {at!r}; expected a function of a text")
+    FLAG.read(rate_limit, "rate_limit")
+    path = _STATE.read(state, "state")
+    kinds = _LISTED.read(sorted(allow, key=str) if isinstance(allow, Set) else allow, "allow")
     changes = [_ALLOWED[Choice(tuple(_ALLOWED)).read(name, "allow")] for name in kinds]
     is_quiet = quiet_times(quiet)
     job = job_from(profile, first)
@@ -153,7 +166,6 @@ def tune(
         cores_per_executor=max(cores, math.ceil(job.baseline.task_cpus)),
         max_offsets_per_trigger=None,
     )
-    path = Path(state)
     lock = TunerLock(path)
     try:
         live = LiveQuery(feed=QueryFeed(), profile=job, target=first, trigger_s=baseline.trigger_s)

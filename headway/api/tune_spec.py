@@ -158,8 +158,11 @@ def _until_it_ends(tuner: Tuner, say: Say, run_s: float | None) -> None:
         while not tuner.await_termination(_TELL_EVERY_S) and time.monotonic() < end_s:
             say(tuner, tuner.recommendation)
     finally:
-        tuner.stop()
-        tuner.end_query()
+        try:
+            tuner.stop()
+        finally:
+            # Also if the state can no longer be written: a query that is left is cut in a batch.
+            tuner.end_query()
 
 
 def switch_spec(path: str | Path, *, off: bool, restore: bool = False) -> str:

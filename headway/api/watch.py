@@ -13,7 +13,7 @@ from headway.api.file_kinds import is_log
 from headway.assumptions import tuning
 from headway.assumptions.live import BIN_S
 from headway.domain import Arrivals, Configuration, JobProfile, Prediction, Target
-from headway.domain.argument_values import EXECUTOR_RANGE, TRIGGER
+from headway.domain.argument_values import EXECUTOR_RANGE, TRIGGER, of_class
 from headway.domain.live import Bounds, Look, Reason, Standing
 from headway.errors import InputError
 from headway.models.job.predict import predict
@@ -26,6 +26,8 @@ from headway.tuner.live_rule import LiveRule
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
+
+_QUERY = of_class(str, "the name of a query, or the beginning of its id")
 
 
 def watch(
@@ -75,6 +77,8 @@ def watch(
         raise InputError(
             f"target '{first}': late rows are counted; expected a quantile, e.g. 'p99 <= 3s'"
         )
+    if query is not None:
+        _QUERY.read(query, "query")
     live = LiveQuery(
         feed=_feed_of(source, query),
         profile=job_from(profile, first, [query] if query and is_log(profile) else None),

@@ -102,8 +102,10 @@ def command(
             show(text)
             suggest("headway tune, which makes such changes; headway init FILE --kind Tuning")
         return _exit_code(look, strict)
-    # Ctrl-C is how it ends.
-    with suppress(KeyboardInterrupt):
+    from headway.profiler.work_folder import signals_end_the_block
+
+    # Ctrl-C is how it ends; SIGTERM, too, leaves the terminal as it was.
+    with suppress(KeyboardInterrupt), signals_end_the_block():
         if sys.stdout.isatty() and not (as_json or prometheus):
             _show(watcher, every)
         while True:

@@ -287,6 +287,40 @@ def of_class(noun: Any, expected: str, *, is_path: bool = False) -> ReadBy:
     return ReadBy(read, is_path=is_path)
 
 
+def path_of(expected: str) -> ReadBy:
+    """A path as a text or as a Path, but no empty text, and none that no system can have.
+
+    >>> path_of("a file, e.g. 'gate.jsonl'").read("gate.jsonl", "decisions").name
+    'gate.jsonl'
+    """
+
+    def read(value: Any, name: str) -> Path:
+        if not isinstance(value, str | Path) or not str(value).strip() or "\0" in str(value):
+            raise not_expected(name, value, expected)
+        return Path(value)
+
+    return ReadBy(read, is_path=True)
+
+
+def require_running(spark: Any) -> None:
+    """Require a session of Spark that runs, of any kind.
+
+    One of Spark Connect has no context that it could be asked about.
+    """
+    if not hasattr(spark, "readStream"):
+        raise InputError(
+            f"spark: got {spark!r}; expected a SparkSession, e.g. SparkSession.getActiveSession()"
+        )
+    if is_stopped(spark):
+        raise InputError("spark: the session is stopped; expected one that runs")
+
+
+def is_stopped(spark: Any) -> bool:
+    """Whether the context of a session has ended; one of Spark Connect has none."""
+    context = getattr(spark, "_sc", None)
+    return context is not None and (context._jsc is None or bool(context._jsc.sc().isStopped()))
+
+
 def paths_of(expected: str) -> ReadBy:
     """One path or several, as a list; an InputError if there is none, or one is no path.
 

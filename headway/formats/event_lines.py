@@ -6,6 +6,7 @@ Whoever decides says so once. Without a handler that takes them, events cost not
 from __future__ import annotations
 
 import logging
+import traceback
 from pathlib import Path
 from typing import Self
 
@@ -22,12 +23,17 @@ _FACTS = "headway_facts"
 def tell_event(source: str, event: str, why: str, /, **facts: object) -> None:
     """Report a decision: who decided, what, why, and the numbers that it rests on.
 
-    It never fails: whatever a handler does, the query goes on.
+    It never fails: whatever a handler does, the query goes on. What a handler raises is printed
+    as Python's logging prints it, unless ``logging.raiseExceptions`` is off.
     """
     if not EVENTS.isEnabledFor(logging.INFO):
         return
     fields = {"source": source, "event": event, "why": redact(why), **facts}
-    EVENTS.info("%s: %s: %s", source, event, fields["why"], extra={_FACTS: fields})
+    try:
+        EVENTS.info("%s: %s: %s", source, event, fields["why"], extra={_FACTS: fields})
+    except Exception:
+        if logging.raiseExceptions:
+            traceback.print_exc()
 
 
 class EventFile(logging.Handler):

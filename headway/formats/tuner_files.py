@@ -138,12 +138,14 @@ class TunerLock:
     def release(self) -> None:
         """Release it, if it is still held; may be repeated."""
         if self._holder() == self._mine:
-            self._path.unlink(missing_ok=True)
+            # On a disk that has become read-only it stays, and is left behind with this process.
+            with contextlib.suppress(OSError):
+                self._path.unlink(missing_ok=True)
 
     def _take(self) -> None:
         for _ in range(2):
             try:
-                handle = os.open(self._path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o644)
+                self._create()
             except FileExistsError:
                 self._require_left_behind()
                 # Whoever renames it first has it; of two the other one begins again.
@@ -157,10 +159,18 @@ class TunerLock:
                     f"{self._path}: cannot be written ({error.strerror}); expected a folder that "
                     "exists and has room"
                 ) from None
-            with os.fdopen(handle, "w", encoding="utf-8") as file:
-                file.write(self._mine)
             return
         raise TunerLockedError(f"{self._path}: another tuner was faster; this one does not start")
+
+    def _create(self) -> None:
+        handle = os.open(self._path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o644)
+        try:
+            with os.fdopen(handle, "w", encoding="utf-8") as file:
+                file.write(self._mine)
+        except OSError:
+            # On a full disk it would stay there empty, and keep the next tuner from its start.
+            self._path.unlink(missing_ok=True)
+            raise
 
     def _require_left_behind(self) -> None:
         holder = self._holder()
@@ -209,8 +219,10 @@ def append_audit(path: Path, entry: Mapping[str, object]) -> None:
     fields = data_of(entry, STATE)
     line = json.dumps({"at_s": round(time.time(), 3), **fields})
     try:
-        with path.open("a", encoding="utf-8") as file:
-            file.write(line + "\n")
+        with path.open("a+b") as file:
+            # A line that a crash or a full disk has cut must not corrupt this one.
+            is_cut = file.tell() > 0 and file.seek(-1, os.SEEK_END) >= 0 and file.read(1) != b"\n"
+            file.write(b"\n" * is_cut + line.encode() + b"\n")
             file.flush()
             os.fsync(file.fileno())
     except OSError as error:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from headway.assumptions import advice
 from headway.domain import Configuration, ObservedSetting, QuerySetting
+from headway.domain.argument_values import require_running
 from headway.errors import HeadwayError, InputError, first_line
 from headway.runtime.given import options_set, require_built_query, require_no_connect
 from headway.units import counted, format_duration
@@ -37,6 +38,7 @@ def session_slots(spark: SparkSession) -> Configuration:
         "give one that runs in this process, e.g. "
         "SparkSession.builder.master('local[2]').getOrCreate()",
     )
+    require_running(spark)
     context = spark.sparkContext
     cores = int(spark.conf.get("spark.executor.cores", None) or 0)
     executors = int(spark.conf.get("spark.executor.instances", None) or 0)

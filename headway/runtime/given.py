@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from headway.domain.argument_values import is_stopped, require_running
 from headway.errors import InputError
 
 if TYPE_CHECKING:
@@ -64,25 +65,15 @@ def require_built_query(query: object) -> None:
         )
 
 
-def require_spark(spark: object) -> None:
-    """Require a session of any kind."""
-    if not hasattr(spark, "readStream"):
-        raise InputError(
-            f"spark: got {spark!r}; expected a SparkSession, e.g. SparkSession.getActiveSession()"
-        )
-
-
 def require_session(spark: object) -> None:
     """Require a running session that is not of Spark Connect."""
-    require_spark(spark)
+    require_running(spark)
     if getattr(spark, "_jvm", None) is None:
         raise connect_refusal(
             "gives no access to the triggers of queries",
             "schedule the queries in their driver, or keep their triggers and shift them apart as "
             "'headway schedule' says",
         )
-    if _is_stopped(spark):
-        raise InputError("spark: the session is stopped; expected one that runs")
 
 
 def column_name(parameter: str, column: object) -> str:
@@ -103,7 +94,7 @@ def require_columns(rows: DataFrame, arrived: object, cost: object) -> None:
     """Require rows of a running session, with the columns of the rule of shedding."""
     if not hasattr(rows, "isStreaming"):
         raise InputError(f"rows: got {rows!r}; expected a DataFrame")
-    if _is_stopped(rows.sparkSession):
+    if is_stopped(rows.sparkSession):
         raise InputError("rows: their Spark session is stopped; read them in one that runs")
     named = {"arrived": arrived} if cost is None else {"arrived": arrived, "cost": cost}
     for parameter, column in named.items():
@@ -112,15 +103,21 @@ def require_columns(rows: DataFrame, arrived: object, cost: object) -> None:
         if column not in rows.columns:
             column_list = ", ".join(rows.columns)
             raise InputError(f"{parameter}: no column {column!r}; expected one of {column_list}")
+        if len(columns_like(rows, column)) > 1:
+            raise InputError(f"{parameter}: {column!r} names several columns; rename all but one")
 
 
 def column_like(rows: DataFrame, name: str) -> str | None:
-    """The column that Spark takes for one of this name, by default in any case of its letters."""
-    if name in rows.columns:
-        return name
+    """The column that Spark takes for one of this name; the one that is written so, of several."""
+    columns = columns_like(rows, name)
+    return name if name in columns else next(iter(columns), None)
+
+
+def columns_like(rows: DataFrame, name: str) -> list[str]:
+    """The columns that Spark takes for those of a name, by default in any case of its letters."""
     if str(rows.sparkSession.conf.get("spark.sql.caseSensitive", "false")).lower() == "true":
-        return None
-    return next((column for column in rows.columns if column.lower() == name.lower()), None)
+        return [column for column in rows.columns if column == name]
+    return [column for column in rows.columns if column.lower() == name.lower()]
 
 
 def is_collated(kind: DataType) -> bool:
@@ -167,9 +164,3 @@ def options_set(spark: SparkSession, options: Mapping[str, str]) -> Iterator[Non
     finally:
         for name, value in before.items():
             spark.conf.set(name, value)
-
-
-def _is_stopped(spark: object) -> bool:
-    """Whether the context of a session has ended; one of Spark Connect has none."""
-    context = getattr(spark, "_sc", None)
-    return context is not None and (context._jsc is None or bool(context._jsc.sc().isStopped()))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from decimal import Decimal
 from pathlib import Path
 
 from headway.domain import JobProfile, Metric, Target, WindowGrid
@@ -97,6 +98,6 @@ def times_by_class_s(times: object, name: str) -> dict[str, float]:
     if not isinstance(times, Mapping):
         raise not_expected(name, times, "a duration of each class, e.g. {'cheap': '20us'}")
     for kind in times:
-        if kind is None or (isinstance(kind, float) and math.isnan(kind)):
+        if kind is None or (isinstance(kind, float | Decimal) and not math.isfinite(kind)):
             raise InputError(f"{name}: got a class {kind!r}; expected values of the cost column")
     return {kind: TIME.read(duration, f"{name}[{kind!r}]") for kind, duration in times.items()}

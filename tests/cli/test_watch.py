@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import signal
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
+from signal import SIGTERM
 from types import SimpleNamespace
 
 import numpy as np
@@ -442,6 +444,23 @@ def test_ctrl_c_is_how_it_ends_on_a_terminal_and_in_a_pipe(
     monkeypatch.setattr("headway.cli.watch.time.sleep", interrupted)
     monkeypatch.setattr("sys.stdout.isatty", lambda: is_terminal)
     assert run(["watch", log, "--profile", profile, "--target", TARGET]) == 0
+
+
+@pytest.mark.parametrize("is_terminal", [True, False])
+def test_sigterm_leaves_the_terminal_as_it_was(
+    tmp_path: Path,
+    profile: str,
+    is_terminal: bool,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    log = a_file(tmp_path, a_log())
+    monkeypatch.setattr("headway.cli.watch.time.sleep", lambda _: signal.raise_signal(SIGTERM))
+    monkeypatch.setattr("sys.stdout.isatty", lambda: is_terminal)
+    before = signal.getsignal(SIGTERM)
+    with pytest.raises(SystemExit) as ended:
+        run(["watch", log, "--profile", profile, "--target", TARGET])
+    assert ended.value.code == 128 + SIGTERM
+    assert signal.getsignal(SIGTERM) is before
 
 
 def test_the_profile_of_a_log_with_several_queries_is_of_the_watched_one(

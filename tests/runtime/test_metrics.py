@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import re
 import urllib.error
 import urllib.request
@@ -246,6 +247,26 @@ def test_events_of_the_tuner_have_the_reason_that_its_log_has(tmp_path: Path) ->
     ]
     assert (lines[2]["shed"], lines[2]["odd"]) == (3, None)
     assert len(audit.read_text().splitlines()) == 4
+
+
+def test_a_handler_that_fails_is_shown_and_fails_nobody(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    class Failing(logging.Handler):
+        def emit(self, _record: logging.LogRecord) -> None:
+            raise RuntimeError("no room for events")
+
+    handler = Failing()
+    EVENTS.addHandler(handler)
+    try:
+        with EventFile(tmp_path / "events.jsonl"):
+            tell_event("gate", "joined", "orders takes turns")
+            assert "RuntimeError: no room for events" in capsys.readouterr().err
+            monkeypatch.setattr(logging, "raiseExceptions", False)
+            tell_event("gate", "left", "it takes no more turns")
+            assert capsys.readouterr().err == ""
+    finally:
+        EVENTS.removeHandler(handler)
 
 
 def test_a_tuner_says_its_phase_and_what_it_would_have() -> None:

@@ -6,6 +6,7 @@ import json
 import shutil
 import time
 from collections.abc import Callable
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
@@ -49,6 +50,21 @@ def test_a_decision_is_of_its_query_and_of_its_batch() -> None:
     files.texts[f"{FOLDER}/headway-shed/7.json"] = '{"least_bucket": {}}'
     with pytest.raises(InputError, match=r"headway-shed/7\.json: not a decision of Headway; exp"):
         decisions_of(files, "other").of_batch(7)
+
+
+def test_a_decision_has_classes_of_every_type_that_a_column_may_have() -> None:
+    """A repeated batch compares its column with them, so they come back as they were given."""
+    files = MemoryFiles()
+    files.write_new(f"{FOLDER}/offsets/7", logged(5_000))
+    kinds: tuple[object, ...] = ("dear", 3, 1.5, True, Decimal("1.50"))
+    decisions_of(files, "q").keep(7, tuple((kind, 1_000) for kind in kinds))
+    kept = decisions_of(files, "q").of_batch(7)
+    assert kept is not None
+    assert [(kind, type(kind)) for kind, _ in kept] == [(kind, type(kind)) for kind in kinds]
+    path = f"{FOLDER}/headway-shed/7.json"
+    files.texts[path] = files.texts[path].replace("1.50", "one")
+    with pytest.raises(InputError, match="not a decision of Headway"):
+        decisions_of(files, "q").of_batch(7)
 
 
 def test_decisions_are_deleted_with_the_batches_that_spark_deletes() -> None:

@@ -9,13 +9,21 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from headway.domain.live import Reason
 from headway.domain.tuner import Phase
 from headway.errors import HeadwayError, InputError, TunerLockedError
-from headway.formats.tuner_files import TunerLock, load_tuner, lock_file, save_tuner
+from headway.formats.tuner_files import (
+    TunerLock,
+    append_audit,
+    load_tuner,
+    lock_file,
+    read_audit,
+    save_tuner,
+)
 from headway.models.estimation.daily_rates import DailyRates
 from tests.factories import a_configuration
 from tests.tuning.simulated import Killed, SimulatedQuery, a_machine, begun, phase_of, run_for
@@ -188,6 +196,48 @@ def test_without_a_state_that_can_be_written_nothing_is_changed(
     assert path.read_text() == saved
     with pytest.raises(HeadwayError, match="expected a folder that exists and has room"):
         TunerLock(path)
+
+
+def test_a_full_disk_leaves_no_lock_that_keeps_the_next_tuner_from_its_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "orders.tuner.json"
+    opened = os.fdopen
+
+    def full(handle: int, *how: Any, **more: Any) -> Any:
+        """The name of a file still fits on a full disk, and nothing into the file."""
+        opened(handle, *how, **more).close()
+        return open("/dev/full", *how, **more)  # noqa: PTH123
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fdopen", full)
+        with pytest.raises(HeadwayError, match=r"lock: cannot be written \(No space left"):
+            TunerLock(path)
+    assert not list(tmp_path.iterdir())
+    TunerLock(path).release()
+
+
+def test_a_lock_on_a_disk_that_became_read_only_ends_in_order(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lock = TunerLock(tmp_path / "orders.tuner.json")
+
+    def read_only(*_: object, **__: object) -> None:
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+
+    monkeypatch.setattr(Path, "unlink", read_only)
+    lock.release()
+
+
+def test_a_line_of_the_log_that_was_cut_costs_no_other_line(tmp_path: Path) -> None:
+    path = tmp_path / "orders.tuner.jsonl"
+    append_audit(path, {"event": "started"})
+    with path.open("a") as file:
+        file.write('{"at_s": 12.0, "event": "prop')
+    append_audit(path, {"event": "held"})
+    append_audit(path, {"event": "ended"})
+    assert [entry["event"] for entry in read_audit(path)] == ["started", "held", "ended"]
+    assert path.read_text().count("\n") == 4
 
 
 @pytest.mark.parametrize("text", ["", "{}", "[1]", '{"schema": "headway.tuner/v1"}', "\x00"])

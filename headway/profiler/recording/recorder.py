@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
-from headway.domain.argument_values import Count, Positive
+from headway.domain.argument_values import Count, Positive, path_of, require_running
 from headway.errors import HeadwayError, InputError
 from headway.formats.event_lines import tell_event
 from headway.limits import MOST_LONG
@@ -46,6 +46,7 @@ MOST_QUEUED = 1000
 _EXECUTORS_EVERY_S = 10.0
 _STOP_WITHIN_S = 10.0
 _COUNT = Count(maximum=MOST_LONG)
+_FILE = path_of("a file, e.g. 'orders.headway.jsonl'")
 _COST_RATIO = Positive(words="a share above 0, at most 1", maximum=1.0)
 
 
@@ -87,6 +88,8 @@ def record(
         that reading the tasks of each would take more, those of some are skipped and counted in
         ``num_passed_over``. With 1.0, all are recorded.
     """
+    require_running(spark)
+    file_path = _FILE.read(path, "path")
     max_bytes, max_files = _COUNT.read(max_bytes, "max_bytes"), _COUNT.read(max_files, "max_files")
     max_cost_ratio = _COST_RATIO.read(max_cost_ratio, "max_cost_ratio")
     of_cluster = {"executors": executors, "cores_per_executor": cores_per_executor}
@@ -123,7 +126,7 @@ def record(
         driver = DriverStore(spark)
         cluster = driver.executor_events()
     try:
-        file = RotatingFile(Path(path), max_bytes, max_files)
+        file = RotatingFile(file_path, max_bytes, max_files)
         file.begin(application, cluster, [{"Event": schema.RECORDER_END, **recording_id}])
     except OSError as error:
         raise HeadwayError(

@@ -63,7 +63,7 @@ class Gate(contextlib.AbstractContextManager["Gate"]):
         decisions: str | Path | None = None,
         memory_limit_bytes: float | None = None,
         choose: Chooser | None = None,
-        off: str | Path | None = None,
+        off: Path | None = None,
         heartbeat_within_s: float = HEARTBEAT_WITHIN_S.value,
     ) -> None:
         require_session(spark)
@@ -83,8 +83,8 @@ class Gate(contextlib.AbstractContextManager["Gate"]):
         self._times_s: deque[float] = deque(maxlen=_MOST_TIMES)
         self._num_grants = self._num_decisions = self._num_reliefs = self._num_ahead = 0
         self._next_look_s = 0.0
-        self._off = None if off is None else Path(off)
-        self._is_closing = False
+        self._off = off
+        self._is_closing = self._is_switched_off = False
         self.opened_because: str | None = None
         self._thread = threading.Thread(target=self._run, name="headway-gate", daemon=True)
         self._thread.start()
@@ -106,12 +106,16 @@ class Gate(contextlib.AbstractContextManager["Gate"]):
         if that should wait instead of its trigger. ``pool`` is that of the fair scheduler to which
         its jobs go.
         """
+        clock.require_classic(query)
+        if self._is_switched_off and not self._is_closing:
+            # Whoever switched it off wants its queries to run, also those that start later.
+            _LOG.warning("%s goes by its own trigger: %s", declared.name, self.opened_because)
+            return
         if self.opened_because is not None or self._is_closing:
             raise InputError(
                 f"the gate is open ({self.opened_because or 'closed'}); make another with "
                 "headway.schedule. The query goes on ungated"
             )
-        clock.require_classic(query)
         executor = clock.trigger_of(query)[0] if in_turn is None else None
         run_id = str(query.runId)
         with self._lock:
@@ -261,8 +265,7 @@ class Gate(contextlib.AbstractContextManager["Gate"]):
 
     def _look_after(self, now_s: float) -> bool:
         """Queries that hang no longer block others; returns whether there is a new one."""
-        if self._off is not None and self._off.exists():
-            self._open(f"it was switched off: {self._off} is there")
+        self._look_at_switch()
         hanging = [member for member in self._members.values() if member.hangs(now_s)]
         for member in hanging:
             name = member.declared.name
@@ -272,6 +275,15 @@ class Gate(contextlib.AbstractContextManager["Gate"]):
             member.end_lease()
         self._log.flush()
         return bool(hanging)
+
+    def _look_at_switch(self) -> None:
+        """Open the gate if its switch is there, or if that can no longer be known."""
+        try:
+            self._is_switched_off = self._off is not None and self._off.exists()
+        except OSError as error:
+            self._open(f"off: {self._off} cannot be looked at ({error.strerror})")
+        if self._is_switched_off:
+            self._open(f"it was switched off: {self._off} is there")
 
     def _decide(self, now_s: float) -> float:
         members, at_once = self._members.values(), self._sizes.at_once

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any
 
+from headway.domain.argument_values import require_running
 from headway.errors import HeadwayError, first_line
 from headway.formats.open_metrics import CONTENT_TYPE
 from headway.runtime.given import require_no_connect
@@ -72,6 +73,7 @@ def registered_source(spark: SparkSession) -> Any:
         "gives no access to Spark's metrics",
         "publish in the driver, or leave out spark and give port or file",
     )
+    require_running(spark)
     gateway = spark.sparkContext._gateway
     source = new_object(gateway, "headway.runtime.metrics", "headway.metrics.LiveSource")
     source.register()

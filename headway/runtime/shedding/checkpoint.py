@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from headway.errors import InputError
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 DECISIONS_FOLDER = "headway-shed"
-_FORMAT = "headway.shed/v1"
+_FORMAT, _DECIMAL = "headway.shed/v1", "decimal"
 _QUERY_PROPERTY = "sql.streaming.queryId"
 _RETAINED_KEY, _RETAINED = "spark.sql.streaming.minBatchesToRetain", "100"
 
@@ -164,9 +165,11 @@ class Decisions:
             decision = parse_json(self.files.read(path), name=path, expected="a decision")
             if decision["format"] != _FORMAT:
                 raise ValueError
-            kept_from = tuple((kind, from_us) for kind, from_us in decision["kept_from_us"])
+            kept_from = tuple(
+                (_class_of(written), from_us) for written, from_us in decision["kept_from_us"]
+            )
             is_of_batch = {name: decision[name] for name in identity} == identity
-        except (InputError, ValueError, KeyError, TypeError):
+        except (InputError, ValueError, KeyError, TypeError, InvalidOperation):
             raise InputError(
                 f"{path}: not a decision of Headway; expected the file as it was written. Start "
                 "with a new checkpoint"
@@ -175,7 +178,8 @@ class Decisions:
 
     def keep(self, batch_id: int, kept_from: KeptFrom) -> None:
         """Store a decision, and delete those of batches that Spark no longer retains."""
-        decision = {"format": _FORMAT, **self._identity(batch_id), "kept_from_us": kept_from}
+        written = [(_written(kind), from_us) for kind, from_us in kept_from]
+        decision = {"format": _FORMAT, **self._identity(batch_id), "kept_from_us": written}
         self.files.delete(self._path(batch_id))
         self.files.write_new(self._path(batch_id), json.dumps(decision))
         retained = range(batch_id - self.num_retained, batch_id + 1)
@@ -190,6 +194,20 @@ class Decisions:
     def _identity(self, batch_id: int) -> dict[str, str | int]:
         timestamp_ms = batch_timestamp_ms(self.files, self.checkpoint, batch_id)
         return {"query": self.query, "batch_timestamp_ms": timestamp_ms}
+
+
+def _written(kind: object) -> object:
+    """A class as JSON has it, which has no decimals; their digits stay as they are."""
+    return {_DECIMAL: str(kind)} if isinstance(kind, Decimal) else kind
+
+
+def _class_of(written: Any) -> object:
+    """The class that was written.
+
+    >>> _class_of(_written(Decimal("1.50"))), _class_of(_written("dear"))
+    (Decimal('1.50'), 'dear')
+    """
+    return Decimal(written[_DECIMAL]) if isinstance(written, dict) else written
 
 
 def _checkpoint_of(spark: SparkSession, running: str | None) -> str:

@@ -6,9 +6,10 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from headway.assumptions.tuning import LEAVES_WITHIN_S, STOPS_WITHIN_S
+from headway.domain.argument_values import require_running
 from headway.errors import ActuatorError, InputError
 from headway.limits import MOST_EXECUTORS
-from headway.runtime.given import require_no_connect, require_spark
+from headway.runtime.given import require_no_connect
 from headway.units import counted
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ def require_classic(spark: SparkSession) -> None:
         "neither shows executors nor lets them be changed",
         "tune in the driver, or watch a recorder's file: headway watch FILE",
     )
-    require_spark(spark)
+    require_running(spark)
 
 
 def why_no_live_executors(spark: SparkSession) -> str | None:

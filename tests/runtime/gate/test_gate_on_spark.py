@@ -363,5 +363,10 @@ def test_a_file_switches_the_gate_off_from_outside(
         num_grants, before = gate.report().queries[0].num_grants, num_batches(query)
         wait_until(lambda: num_batches(query) > before + 1, "batches by its own trigger")
         report = gate.report()
+        # A query that starts later goes by its own trigger, too, whoever adds it.
+        later = queries.start("later")
+        gate.add(later)
+        assert [one.name for one in gate.report().queries] == ["switched"]
+        wait_until(lambda: num_batches(later) > 1, "batches of the one that was added later")
     assert report.opened_because == f"it was switched off: {off} is there"
     assert report.queries[0].num_grants == num_grants

@@ -62,6 +62,9 @@ CASES: dict[str, tuple[Callable[[], object], str]] = {
     "memory that is no number": (lambda: MEMORY.read(NAN, "memory_limit"), "or more than 0 bytes"),
     "memory in a list": (lambda: MEMORY.read([1], "memory_limit"), r"is \[1\]; expected a size"),
     "memory that is true": (lambda: MEMORY.read(True, "memory_limit"), "is True; expected a size"),
+    "a class that is infinite": (
+        lambda: batches(costs={float("inf"): "1us"}), "costs: got a class inf; expected values",
+    ),
     "a log in no folder": (
         lambda: DecisionLog("nowhere/gate.jsonl"), "nowhere/gate.jsonl: cannot be written: No such",
     ),

@@ -114,6 +114,14 @@ CASES: dict[str, tuple[Callable[[Given], object], str]] = {
         lambda of: marked(of, arrived=sf.lower(sf.col("timestamp"))), "arrived: no column .*lower",
     ),
     "no arrival": (lambda of: marked(of, arrived=None), "arrived: got None"),
+    "an arrival that two columns have": (
+        lambda of: shed(
+            of.stream.withColumn("other", sf.col("timestamp")).toDF("timestamp", "v", "TimeStamp"),
+            arrived="timestamp",
+            older_than="2s",
+        ),
+        "arrived: 'timestamp' names several columns; rename all but one",
+    ),
     "an arrival that is no time": (
         lambda of: marked(of, arrived="value"), "is of type bigint; expected timestamp",
     ),
