@@ -46,6 +46,9 @@ class FindingCode(StrEnum):
     """``first_s``, ``last_s`` of a batch, ``part_first_s``, ``part_last_s``, and if they grew
     ``state_first_rows``, ``state_last_rows``, ``largest_first_share``, ``largest_last_share``,
     ``gc_first_s``, ``gc_last_s``; named: ``part``, and ``causes`` as of `GrowthCause`."""
+    SLOW_BATCHES_LEFT_OUT = "slow_batches_left_out"
+    """``num_left_out`` batches of the profiled run that ran other stages, of ``num_batches``, their
+    mean ``left_out_mean_s``, and that of the others, ``usual_mean_s``."""
     GROWTH_ENDS_PROMISE = "growth_ends_promise"
     """``span_s`` of the profiled growth, ``part_rise_ratio``, ``held_s`` after the run, and
     ``is_missed`` after that (1), or not known (0); named: ``part``, ``until``."""
@@ -156,7 +159,7 @@ CAUTIONS = frozenset(
     (
         *(FindingCode.STATE_BREAKS_PROMISE, FindingCode.GROWTH_ENDS_PROMISE),
         *(FindingCode.SLOW_GROWTH_ENDS_PROMISE, FindingCode.RETENTION_LOSES_ROWS),
-        FindingCode.GROWTH_CAUSE,
+        *(FindingCode.GROWTH_CAUSE, FindingCode.SLOW_BATCHES_LEFT_OUT),
         *(FindingCode.RATE_OF_PROFILE, FindingCode.TARGET_OF_PROFILE),
         *(FindingCode.TOPIC_HAS_MORE_PARTITIONS, FindingCode.SOURCE_TO_REPARTITION),
     )
@@ -183,6 +186,7 @@ AGAINST_CALIBRATION = OUTSIDE_CALIBRATION | {
 OF_PROFILE = OUTSIDE_CALIBRATION | {
     *(FindingCode.NO_OUTPUT_MODE, FindingCode.NO_WATERMARK_DELAY, FindingCode.NO_EVENT_TIMES),
     *(FindingCode.NO_EMITTED_WINDOWS, FindingCode.WATERMARK_BEHIND_UNKNOWN),
+    FindingCode.SLOW_BATCHES_LEFT_OUT,
 }
 
 

@@ -25,7 +25,8 @@ class ObservedSetting:
     ``updated_rows`` is the mean number of state rows that a batch of it wrote,
     ``written_files_per_batch`` that of files that the actions of `foreachBatch` wrote, if the log
     shows it. ``concurrent_batches`` are those of all queries of the application that ran on average
-    while its own did; None if no other query ran.
+    while its own did; None if no other query ran. ``other_batches`` of it had other stages than the
+    usual ones and are not part of the fit; they took ``other_batch_mean_s`` on average.
     """
 
     query_id: str
@@ -43,6 +44,8 @@ class ObservedSetting:
     updated_rows: float | None = None
     written_files_per_batch: float | None = None
     concurrent_batches: float | None = None
+    other_batches: int | None = None
+    other_batch_mean_s: float | None = None
 
     def __post_init__(self) -> None:
         if not self.rate_per_s > 0 or self.num_batches < 1:

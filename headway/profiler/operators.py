@@ -25,7 +25,9 @@ from headway.profiler.plan_nodes import (
 )
 from headway.profiler.schema import BatchOf, StageInfo
 
-ROWS_METRICS = ("number of output rows", "shuffle records written", "records read")
+CACHE_SCAN = "InMemoryTableScan"
+OUTPUT_ROWS = "number of output rows"
+ROWS_METRICS = (OUTPUT_ROWS, "shuffle records written", "records read")
 """Metrics that tell a stage's operators: other ones are often 0, and Spark reports none that is."""
 
 _BATCHES_PER_NAME = 4
@@ -195,7 +197,7 @@ def num_scans(info: StageInfo) -> int:
     scopes_of_stage = {rdd.scope for rdd in info.rdds or () if rdd is not None and rdd.scope}
     names = (_SCOPE.search(scope) for scope in scopes_of_stage if "Scan" in scope)
     # That of the cache is no source.
-    return sum(is_scan(name[1]) and name[1] != "InMemoryTableScan" for name in names if name)
+    return sum(is_scan(name[1]) and name[1] != CACHE_SCAN for name in names if name)
 
 
 def first_rdd_id(info: StageInfo) -> int | None:
@@ -243,7 +245,7 @@ _WORDS = {
     "Generate": "generate rows",
     "Window": "window functions",
     "TakeOrderedAndProject": "top rows",
-    "InMemoryTableScan": "read the cache",
+    CACHE_SCAN: "read the cache",
     "LocalTableScan": "read local rows",
     "Range": "generate a range",
     "WriteFiles": "write files",

@@ -49,12 +49,15 @@ class RecordedQuery:
     why_not: str
 
     @property
+    def number_text(self) -> str:
+        """Which run of the query it is, as an addition to its name; empty if it is the only one."""
+        return f", run {self.number} of {self.num_runs}" if self.num_runs > 1 else ""
+
+    @property
     def text(self) -> str:
         """The run in a line."""
-        run = ""
-        if self.num_runs > 1:
-            newest = ", the newest" if self.number == self.num_runs else ""
-            run = f", run {self.number} of {self.num_runs}{newest}"
+        newest = ", the newest" if self.number == self.num_runs > 1 else ""
+        run = f"{self.number_text}{newest}"
         label = query_label(self.query_id, self.name)
         batches = counted(self.num_batches, "batch", "batches")
         state = "no end recorded" if self.state == "running" else self.state

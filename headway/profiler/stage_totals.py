@@ -133,6 +133,7 @@ class StageTotals(msgspec.Struct, gc=False):
     completed_ms: int | None = None
     failed: bool = False
     python_ms: int | None = None
+    cached_rows: int | None = None
     scopes: tuple[str, ...] | None = None
     call: str | None = None
     first_rdd_id: int | None = None
@@ -161,6 +162,7 @@ class StageTotals(msgspec.Struct, gc=False):
         end.submitted_ms, end.completed_ms = info.submitted_ms, info.completed_ms
         end.failed = info.failure is not None
         end.python_ms = python_ms(info)
+        end.cached_rows = cached_rows(info)
         end.scopes = operators.scopes(info)
         end.call = operators.call_of_program(info, end.scopes)
         end.first_rdd_id = operators.first_rdd_id(info)
@@ -246,6 +248,9 @@ class StageTotals(msgspec.Struct, gc=False):
         and the maximum of peak_memory_bytes and peak_heap_bytes; task_mean_s, task_sd_s,
         task_max_s, first_launch_s, launch_to_finish_s (first launch to last finish), rows_largest
         (of a task), rows_variance and rows_time_covariance_s (of rows and time between the tasks).
+
+        Of a cache, tasks count column batches of up to 10,000 rows as rows read, so a stage that
+        reads one has the rows of its operators, taken as evenly distributed.
         """
         columns = self.end() | {
             "num_ended": self.num_ended,
@@ -259,6 +264,13 @@ class StageTotals(msgspec.Struct, gc=False):
         launched_ms, finished_ms = self.first_launch_ms or 0, self.last_finish_ms or 0
         spread = n * self.wall_squares_ms2 - sums.wall_ms**2
         joint_spread = n * self.rows_wall_products_ms - sums.rows_read * sums.wall_ms
+        rows_read = (self.cached_rows or 0) * n / max(self.num_tasks or n, n)
+        of_cache = {
+            "rows_read": rows_read,
+            "rows_largest": rows_read / n,
+            "rows_variance": 0.0,
+            "rows_time_covariance_s": 0.0,
+        }
         return (
             columns
             | sums.in_units()
@@ -276,12 +288,13 @@ class StageTotals(msgspec.Struct, gc=False):
                 "peak_memory_bytes": float(peak_memory_bytes),
                 "peak_heap_bytes": float(peak_heap_bytes),
             }
+            | (of_cache if rows_read > sums.rows_read else {})
         )
 
 
 _MOST = (
     *("num_tasks", "num_scans", "resource_profile_id"),
-    *("submitted_ms", "completed_ms", "python_ms", "last_finish_ms"),
+    *("submitted_ms", "completed_ms", "python_ms", "cached_rows", "last_finish_ms"),
 )
 _ONE_OF_SEVERAL = ("parent_ids", "scopes", "call", "first_rdd_id", "metric_ids")
 _SUMS = (
@@ -324,14 +337,26 @@ def measured_ms(task: TaskEnd) -> int | None:
 
 def python_ms(info: StageInfo) -> int | None:
     """Time of the tasks of a stage in Python workers; None without."""
+    return sum(times_ms) if (times_ms := _numbers(info, _PYTHON_TIME)) is not None else None
+
+
+def cached_rows(info: StageInfo) -> int | None:
+    """The most rows of any operator of a stage that reads a cache; None if it reads none."""
+    if operators.CACHE_SCAN not in (operators.scopes(info) or ()):
+        return None
+    return max(_numbers(info, operators.OUTPUT_ROWS) or (), default=None)
+
+
+def _numbers(info: StageInfo, name: str) -> list[int] | None:
+    """Values of the metrics of a stage with this name, where they are numbers; None without any."""
     stated = [
         metric.value
         for metric in info.accumulables or ()
-        if metric is not None and metric.name == _PYTHON_TIME
+        if metric is not None and metric.name == name
     ]
     texts = [str(value) for value in stated if type(value) in (int, str)]
     decimal_texts = [text for text in texts if text.isdecimal() and text.isascii()]
-    return sum(int(text) for text in decimal_texts if len(text) <= _MOST_DIGITS) if stated else None
+    return [int(text) for text in decimal_texts if len(text) <= _MOST_DIGITS] if stated else None
 
 
 def seconds(milliseconds: float | None) -> float | None:

@@ -99,7 +99,7 @@ def ordered_sheet(plan: OrderedPlan, *, file: str | None = None) -> Sheet:
 def skew_section(skew: PlannedSkew) -> Section:
     """Effect of the heaviest key on its stage at a planned setting: the limit, then the table."""
     share, needs = f"{skew.hottest_share:.1%} of the rows", format_duration(skew.serial_s)
-    subject = f"the largest task has {share}, as with one heavy key: it"
+    subject = f"tasks are as unequal as if one key had {share}: it"
     if skew.hottest_key is not None:
         subject = f"key {_named(skew.hottest_key)} ({share})"
     longer = ", longer than the trigger interval: batches overrun on any cluster"

@@ -287,7 +287,8 @@ def notes(plan: StreamAnswer) -> tuple[str, ...]:
     """Findings about the plan and its prediction besides the headline, each once."""
     above = CAUTIONS | OF_GROWTH
     plan_notes = all_words(finding for finding in plan.findings if finding.code not in above)
-    return tuple(dict.fromkeys((*plan_notes, *prediction_notes(plan.prediction))))
+    texts = dict.fromkeys((*plan_notes, *prediction_notes(plan.prediction)))
+    return tuple(text for text in texts if text not in cautions(plan))
 
 
 def rejection_rows(plan: StreamAnswer) -> list[tuple[str, str, str]]:

@@ -228,6 +228,11 @@ OF_PREDICTIONS: Mapping[FindingCode, Callable[[Finding], str] | str] = {
     ),
     FindingCode.BATCHES_GROW: _batches_grow,
     FindingCode.GROWTH_CAUSE: _growth_cause,
+    FindingCode.SLOW_BATCHES_LEFT_OUT: (
+        "{num_left_out:.0f} of {num_batches:.0f} profiled batches ran other stages and took "
+        "{left_out_mean_s:duration} on average, the others {usual_mean_s:duration}: all latencies "
+        "and durations are those of the others alone, so real ones are longer"
+    ),
     FindingCode.DECLARED: "based on declared costs: nothing of this job was measured",
     FindingCode.SLOTS_FAR_OFF: _slots_far_off,
     FindingCode.PARTITIONS_FAR_OFF: _partitions_far_off,

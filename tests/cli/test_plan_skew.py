@@ -96,7 +96,7 @@ def test_the_largest_task_on_record_is_named_without_a_file(
 ) -> None:
     assert run(["plan", "hot.profile.yaml", *ASKED]) == 0
     said = " ".join(capsys.readouterr().out.split())
-    assert "the largest task has 40.0% of the rows, as with one heavy key: it" in said
+    assert "tasks are as unequal as if one key had 40.0% of the rows: it alone" in said
     assert "placed, by" not in said
     assert run(["plan", "job.profile.yaml", *ASKED]) == 0
     assert "skew of" not in capsys.readouterr().out

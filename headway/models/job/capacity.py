@@ -170,8 +170,12 @@ class Capacity:
 
     @property
     def printed_up_to_per_s(self) -> float:
-        """The sustainable rate, at most one with batches of known size (P28). [records/s]"""
-        if not self.profile.row_cost_half_range_ratio:
+        """The sustainable rate, at most one with batches of known size (P28). [records/s]
+
+        Also where no cost of a row was measured, so that nothing would bound the rate.
+        """
+        is_bounded = self.sustainable_rate_per_s < _HIGHEST_RATE_PER_S
+        if is_bounded and not self.profile.row_cost_half_range_ratio:
             return self.sustainable_rate_per_s
         most_rows = self.profile.rows_per_batch_range[1] * 2.0**CALIBRATED_DOUBLINGS.value
         return min(self.sustainable_rate_per_s, self._rate_of_rows(most_rows))

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from headway.assumptions.fits import RUN_NOISE_RATIO
 from headway.domain import (
     NOT_QUOTED,
     Z90,
@@ -185,7 +186,12 @@ def _draft(capacity: Capacity, law: SettingLaw, settled_rows: float) -> tuple[Pr
         phases_s={},
         sustainable_rate_per_s=capacity.printed_up_to_per_s,
         overrun_probability=overrun_probability,
-        findings=(*findings, *reasons, *_findings_of_windows(profile)),
+        findings=(
+            *findings,
+            *_slow_batches_left_out(profile),
+            *reasons,
+            *_findings_of_windows(profile),
+        ),
         provenance=profile.provenance,
         stage_work=profile.stage_work,
         stability_is_sure=later(lambda: capacity.load_at_end(Z90) < 1.0),
@@ -215,6 +221,24 @@ def _latencies(
     if has_windows and why_no_window_law(profile) is None:
         laws["window_latency"] = partial(_of_windows, profile)
     return {name: _distributions(law, of_law, has_high) for name, of_law in laws.items()}
+
+
+def _slow_batches_left_out(profile: JobProfile) -> Iterator[Finding]:
+    """That batches with other stages are not predicted, if they take longer than runs differ by."""
+    last = profile.settings[-1] if profile.settings else None
+    if last is None or not last.other_batches or last.other_batch_mean_s is None:
+        return
+    usual_s = last.batch_duration_mean_s
+    if last.other_batch_mean_s > (1.0 + RUN_NOISE_RATIO.value) * usual_s:
+        yield Finding(
+            code=FindingCode.SLOW_BATCHES_LEFT_OUT,
+            numbers={
+                "num_left_out": float(last.other_batches),
+                "num_batches": float(last.other_batches + last.num_batches),
+                "left_out_mean_s": last.other_batch_mean_s,
+                "usual_mean_s": usual_s,
+            },
+        )
 
 
 def _findings_of_windows(profile: JobProfile) -> Iterator[Finding]:

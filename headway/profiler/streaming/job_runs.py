@@ -9,9 +9,12 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import replace
 from functools import cache, partial
 
-from headway.assumptions.fits import LEAST_BATCHES
+import numpy as np
+
+from headway.assumptions.fits import LEAST_BATCHES, LEAST_BATCHES_TO_CUT
 from headway.domain import QueryShape
 from headway.errors import EventLogError, HeadwayError, InputError, argument
+from headway.models.estimation.regression import is_spread
 from headway.profiler import schema
 from headway.profiler.contents import CollectedLogs, each_application
 from headway.profiler.logs.sources import EventLog
@@ -78,7 +81,7 @@ def runs_of_job(
     _require_one_job(runs, of_job, chosen_by_name=bool(queries))
     parts = _without_warm_up(parts, cut_part)
     notes += [*_notes_of(parts), *of_job]
-    runs = same_stages(_runs_in_order(parts), notes)
+    runs = same_stages(_without_short_starts(_runs_in_order(parts), notes), notes)
     _require_runs(runs, list(names.values()), notes)
     return tuple(runs), tuple(apps), tuple(notes)
 
@@ -133,6 +136,37 @@ def _without_warm_up(
         key: part_of(key, partial(num_warm_up_by_rows, steady=run, fit=fit))
         for key, run in changing.items()
     }
+
+
+def _without_short_starts(runs: Sequence[QueryRun], notes: list[str]) -> list[QueryRun]:
+    """Runs without those that are all warm-up, as far as is known, where a longer run says more.
+
+    A run that fails soon after its start has too few batches to tell its warm-up (E1). A longer run
+    in the same configuration, with batches of about the same size, has what it could add.
+    """
+    longer = [run for run in runs if not _is_short(run)]
+    kept_runs = []
+    for run in runs:
+        is_short_start = _is_short(run) and run.began_in_fresh_jvm
+        if is_short_start and any(_has_same_setting(run, other) for other in longer):
+            notes.append(
+                f"query {run.numbered_label}: left out, its {len(run.batches)} batches at the "
+                "start of an application are too few to tell the warm-up from the rest, and a "
+                "longer run has the same setting"
+            )
+        else:
+            kept_runs.append(run)
+    return kept_runs
+
+
+def _is_short(run: QueryRun) -> bool:
+    num_batches = len(run.batches) + max(len(run.early) - 1, 0)
+    return num_batches < LEAST_BATCHES_TO_CUT.value
+
+
+def _has_same_setting(run: QueryRun, other: QueryRun) -> bool:
+    rows = [np.mean([batch.num_rows for batch in of_run.batches]) for of_run in (run, other)]
+    return run.configuration == other.configuration and not is_spread(np.array(rows))
 
 
 def listed(names: Iterable[str]) -> str:
@@ -302,19 +336,25 @@ def same_stages(runs: Sequence[QueryRun], notes: list[str]) -> list[QueryRun]:
             for batch, of_batch in zip(run.batches, of_run, strict=True)
             if of_batch == signature
         )
-        num_others = len(run.batches) - len(batches)
+        others_s = [
+            batch.duration_s
+            for batch, of_batch in zip(run.batches, of_run, strict=True)
+            if of_batch != signature
+        ]
         if len(runs) > 1 and len(batches) < max(count.values(), default=0):
             other_labels.append(run.label)
             continue
         if len(batches) < LEAST_BATCHES.value:
             notes.append(
-                f"query {run.label}: left out, its batches run different stages and only "
+                f"query {run.numbered_label}: left out, its batches run different stages and only "
                 f"{len(batches)} of {len(run.batches)} the most frequent ones"
             )
             continue
-        if num_others:
-            notes.append(f"query {run.label}: {other_shapes(run.batches, signature)}")
-        kept_runs.append(replace(run, num_cut=run.num_cut + num_others, batches=batches))
+        if others_s:
+            notes.append(f"query {run.numbered_label}: {other_shapes(run.batches, signature)}")
+            others = len(others_s), float(np.mean(others_s))
+            run = replace(run, num_cut=run.num_cut + len(others_s), others=others)
+        kept_runs.append(replace(run, batches=batches))
     kept_runs = _with_common_levels(kept_runs)
     if other_labels:
         usual = dict.fromkeys(run.label for run in kept_runs)

@@ -11,6 +11,7 @@ from headway.errors import HeadwayError
 from headway.models.arrays import Array
 from headway.profiler.contents import CollectedLogs
 from headway.profiler.plan_text import read_plan
+from headway.profiler.recorded_queries import recorded_queries
 from headway.profiler.rows import Record
 from headway.profiler.streaming.measured_runs import MeasuredRun, measured_run
 from headway.profiler.streaming.observations import batch_times, mean_at_once
@@ -71,11 +72,14 @@ def _runs_of(
     (facts,) = log.applications.values()
     stage_runs = _stages_by_run(log.stage_runs, reports_by_run)
     times = app_times(log.batches)
+    recorded = recorded_queries(facts.queries, log.batches, {})
+    number_texts = {query.run_id: query.number_text for query in recorded}
     runs: dict[RunKey, LogRun | HeadwayError] = {}
     for key, reports in reports_by_run.items():
         plan = read_plan(facts.plans.get(key.run_id, ""))
         try:
-            measured = measured_run(reports, stage_runs[key], facts, plan, name)
+            number_text = number_texts.get(key.run_id, "")
+            measured = measured_run(reports, stage_runs[key], facts, plan, name, number_text)
             if isinstance(measured, str):
                 runs[key] = (None, [measured]), None
                 continue

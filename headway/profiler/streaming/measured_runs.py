@@ -26,12 +26,14 @@ class MeasuredRun:
     """One run of a query from its first batch on, with notes on what is wrong with its log.
 
     ``reports`` are its progress, one per batch, with rows counted once; ``samples`` are the batches
-    that can be used. ``where`` names log and query.
+    that can be used. ``where`` names log and query, ``number_text`` says which run of the query it
+    is, if the log has several.
     """
 
     facts: ApplicationFacts
     plan: PlanShape
     label: str
+    number_text: str
     where: str
     jvm_started_s: float
     all_reports: Sequence[Record]
@@ -67,6 +69,7 @@ def measured_run(
     facts: ApplicationFacts,
     plan: PlanShape,
     log_name: str,
+    number_text: str = "",
 ) -> MeasuredRun | str:
     """Measurements of one run of a query, or the reason why too few of its batches can be used.
 
@@ -74,7 +77,7 @@ def measured_run(
     executor is recorded.
     """
     reports = batch_samples.one_per_batch(all_reports)
-    label = f"query {query_label(reports[-1]['query_id'], reports[-1]['query_name'])}"
+    label = f"query {query_label(reports[-1]['query_id'], reports[-1]['query_name'])}{number_text}"
     where = f"{log_name}: {label}"
     jvm_started_s = slots.first_executor_s(facts.executors, where) or reports[0]["started_s"]
     notes = []
@@ -131,6 +134,7 @@ def measured_run(
         facts=facts,
         plan=plan,
         label=label,
+        number_text=number_text,
         where=where,
         jvm_started_s=jvm_started_s,
         all_reports=all_reports,

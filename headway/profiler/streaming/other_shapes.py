@@ -41,8 +41,8 @@ def other_shapes(batches: Sequence[BatchSample], signature: tuple[StageKind, ...
         texts.append(f"{num_remaining} of {counted(len(counts) - _MOST_SHAPES, 'further shape')}")
     return (
         f"{counts.total()} of {counted(len(batches), 'batch', 'batches')} left out of the fit, "
-        "since they ran other stages (such as with an empty side, or a plan that adaptive "
-        f"execution changed): {'; '.join(texts)}"
+        "since they ran other stages (such as with an empty side, in another branch of "
+        f"foreachBatch, or by a plan that adaptive execution changed): {'; '.join(texts)}"
     )
 
 

@@ -136,6 +136,7 @@ def steady_part(
         has_changing_load=has_changing_load,
         has_changelog=facts.properties.get(_CHANGELOG) == "true",
         executor_wait_s=measured.executor_wait_s,
+        number_text=measured.number_text,
     )
     return run, measured.labelled(notes)
 

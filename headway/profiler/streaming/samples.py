@@ -215,7 +215,9 @@ class QueryRun:
     mean rows and bytes of a file of its source, ``written_files`` the mean number of files that the
     actions of a batch wrote. ``empty`` is what is known of its batches without rows.
     ``concurrent_batches`` are those of all queries of its application that ran while its own did;
-    None if no other ran.
+    None if no other ran. ``others`` are the number and the mean duration of the batches that had
+    other stages and were taken out; None without any. ``number_text`` says which run of its query
+    it is, if the log has several.
     """
 
     query_id: str
@@ -239,16 +241,23 @@ class QueryRun:
     early: tuple[EarlyBatch, ...] = ()
     without_rows: tuple[BatchSample, ...] = ()
     concurrent_batches: float | None = None
+    others: tuple[int, float] | None = None
     first: BatchSample | None = None
     executor_wait_s: float = 0.0
     has_changing_load: bool = False
     has_changelog: bool = False
     empty: EmptyBatches | None = None
+    number_text: str = ""
 
     @property
     def label(self) -> str:
         """Name of the query in messages."""
         return query_label(self.query_id, self.query_name)
+
+    @property
+    def numbered_label(self) -> str:
+        """The same with the number of the run, if the log has several of the query."""
+        return f"{self.label}{self.number_text}"
 
     @property
     def mean_age_s(self) -> float:

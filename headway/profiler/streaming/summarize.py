@@ -161,6 +161,7 @@ def _less_sure(fit: DurationFit, runs: Sequence[QueryRun], notes: list[str]) -> 
 def _setting(run: QueryRun, modelled_s: float) -> ObservedSetting:
     rows = [float(batch.num_rows) for batch in run.batches]
     durations_s = np.array([batch.duration_s for batch in run.batches])
+    num_others, others_mean_s = run.others or (None, None)
     return ObservedSetting(
         query_id=run.query_id,
         query_name=run.query_name,
@@ -177,6 +178,8 @@ def _setting(run: QueryRun, modelled_s: float) -> ObservedSetting:
         updated_rows=observations.mean_updated_rows(run.batches),
         written_files_per_batch=run.written_files,
         concurrent_batches=run.concurrent_batches,
+        other_batches=num_others,
+        other_batch_mean_s=others_mean_s,
     )
 
 
@@ -184,8 +187,14 @@ def _drift_notes(runs: Sequence[QueryRun], fit: DurationFit) -> Iterator[str]:
     """Runs from which the common model deviates by more than a tenth, in order of time."""
     for run, modelled_s in zip(runs, fit.modelled_mean_s, strict=True):
         observed_s = float(np.mean([batch.duration_s for batch in run.batches]))
-        if abs(observed_s / modelled_s - 1) > 0.1:
+        if abs(observed_s / modelled_s - 1) <= 0.1:
+            continue
+        difference = f"{observed_s / modelled_s - 1:+.0%}"
+        took = f"query {run.numbered_label}: batches took {difference} compared with"
+        if len(runs) > 1:
+            yield f"{took} what all runs together suggest (drift, or other load on the machine)"
+        else:
             yield (
-                f"query {run.label}: batches took {observed_s / modelled_s - 1:+.0%} compared with "
-                "what all runs together suggest (drift, or other load on the machine)"
+                f"{took} the fit to them, whose costs therefore are uncertain: batches for which "
+                "rows and time do not go together weigh less in it; a longer run shows more"
             )

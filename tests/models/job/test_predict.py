@@ -451,9 +451,13 @@ def test_a_query_without_exchange() -> None:
     assert all(stage.tasks_rule == "source" for stage in straight().stages)
 
 
-def test_without_cost_per_row_every_rate_is_sustained() -> None:
+def test_without_a_cost_per_row_rates_are_printed_up_to_four_times_the_profiled_rows() -> None:
     free = replace(straight().stages[0], task_per_row_s=0.0)
-    assert ask(straight(stages=(free,)), 10000.0).sustainable_rate_per_s >= 1e11
+    profile = straight(stages=(free,))
+    prediction = ask(profile, 10000.0)
+    batch_rows = prediction.sustainable_rate_per_s * prediction.configuration.trigger_s
+    assert batch_rows == pytest.approx(4.0 * profile.rows_per_batch_range[1], rel=0.01)
+    assert ask(profile, 1e9).stable
 
 
 @examples(15, 100)

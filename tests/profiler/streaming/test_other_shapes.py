@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 
 import headway
+from headway.api.results import as_text
 from headway.assumptions.fits import LEAST_BATCHES
+from headway.domain import FindingCode
 from headway.errors import InputError
 from headway.profiler.streaming.job_runs import same_stages
 from headway.profiler.streaming.samples import QueryRun
@@ -69,6 +71,34 @@ def test_a_stage_with_another_plan_is_named_once(tmp_path: Path) -> None:
     two_scans = replace(READ, scopes=("Scan json", "Scan json"))
     (note,) = notes_of(tmp_path, of_shape(((two_scans,), (SIDE,), (JOIN,)), 3, 0))
     assert "3 with another plan of 'read json'" in note
+
+
+@pytest.mark.parametrize("per_row_s", [10e-6, 60e-6])
+def test_predictions_and_plans_say_that_slow_batches_are_left_out(
+    tmp_path: Path, per_row_s: float
+) -> None:
+    branch = replace(READ, per_row_s=per_row_s, scopes=("Scan json", "WriteFiles"))
+    log = AppLog().add(USUAL).add(of_shape(((branch,), (SIDE,), (JOIN,)), 10, 0))
+    profile = headway.profile(write_plain(log.lines, tmp_path / "log"))
+    last = profile.settings[-1]
+    assert last.other_batches == 10
+    assert last.other_batch_mean_s is not None
+    is_longer = last.other_batch_mean_s > 1.1 * last.batch_duration_mean_s
+    assert is_longer == (per_row_s == 60e-6)
+    prediction = headway.predict(profile)
+    plan = headway.plan(profile, target="p99 <= 20s")
+    for answer in (prediction, plan):
+        findings = [
+            finding
+            for finding in answer.findings
+            if finding.code is FindingCode.SLOW_BATCHES_LEFT_OUT
+        ]
+        assert len(findings) == is_longer
+        text = as_text(answer)
+        assert text.count("ran other stages and took") == is_longer
+    if is_longer:
+        assert findings[0].numbers["num_left_out"] == 10
+        assert findings[0].numbers["num_batches"] == 10 + last.num_batches
 
 
 def in_shapes(run: QueryRun, *num_batches: int) -> QueryRun:

@@ -496,7 +496,7 @@ def test_only_the_first_query_of_an_application_meets_a_fresh_jvm(profiled: Prof
 def test_a_run_that_strays_is_named(profiled: Profiled) -> None:
     notes = [note for note in profiled("one run slow").notes if "drift" in note]
     assert notes
-    assert notes[0].startswith("query large (aaaaaaaa): batches took +")
+    assert notes[0].startswith("query large (aaaaaaaa), run 1 of 5: batches took +")
 
 
 @pytest.mark.parametrize("wanted", ["small", SMALL.query_id, SMALL.query_id[:36]])
