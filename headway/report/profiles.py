@@ -167,7 +167,8 @@ def _job_lines(profile: JobProfile) -> Iterator[str]:
         if stage.is_barrier:
             text += "; a barrier stage: a slot for each of its tasks, which start together"
         yield text
-    for operator in profile.state.operators if profile.state else ():
+    # In the order in which rows pass them; Spark lists the one next to the sink first.
+    for operator in reversed(profile.state.operators if profile.state else ()):
         yield f"  {_state_text(operator)}"
     if len(profile.shape.chain) > 1:
         operators = ", then ".join(map(_operator_text, profile.shape.chain))

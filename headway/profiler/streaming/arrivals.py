@@ -13,16 +13,20 @@ from typing import TypeAlias
 import numpy as np
 
 from headway.assumptions import logs
+from headway.assumptions.fits import LEAST_BATCHES
 from headway.domain import Drain, EventTimeLag, ObservedArrivals
 from headway.few_numbers import median_of, quantiles_of
 from headway.models.arrays import Array
+from headway.models.estimation.regression import is_spread
 from headway.profiler.offsets import counts_rows, num_source_partitions, rows_between
 from headway.profiler.recorded_queries import QueryLife
 from headway.profiler.rows import Record
 from headway.profiler.streaming.batch_samples import is_timed, known_rows, source_samples
 from headway.profiler.streaming.samples import ArrivalSeries, QueryRun, SourceSample
+from headway.units import format_rate
 
 _MOST_LAGS = 12
+_NUM_PARTS = 4
 _P95 = np.array([0.95])
 _DIGITS_OF_MS = 3
 
@@ -92,6 +96,27 @@ def observed_arrivals(
         event_time_lag_s=event_time_lag_s,
         file_mean_rows=file_mean_rows,
         file_mean_bytes=file_mean_bytes,
+    )
+
+
+def rate_change(series: ArrivalSeries) -> str | None:
+    """That the rate changed within the run, so that its mean is not the one to plan for."""
+    lengths_s, num_parts = series.interval_s, _NUM_PARTS
+    if len(lengths_s) < num_parts * LEAST_BATCHES.value:
+        return None
+    middle_s = np.cumsum(lengths_s) - 0.5 * lengths_s
+    part = np.minimum((num_parts * middle_s / lengths_s.sum()).astype(int), num_parts - 1)
+    part_s = np.bincount(part, lengths_s, minlength=num_parts)
+    if not part_s.all():
+        return None
+    rates_per_s = np.bincount(part, series.arrived_rows, minlength=num_parts) / part_s
+    mean_per_s = series.rate_per_s
+    if mean_per_s is None or not is_spread(rates_per_s):
+        return None
+    low, high = map(format_rate, (float(rates_per_s.min()), float(rates_per_s.max())))
+    return (
+        f"its rate changed during the run: from {low} to {high} between quarters of its time; "
+        f"{format_rate(mean_per_s)} is the mean, so state the rate to plan for"
     )
 
 

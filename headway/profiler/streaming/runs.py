@@ -19,7 +19,7 @@ from headway.profiler.plan_text import PlanShape
 from headway.profiler.rows import Record
 from headway.profiler.streaming import batch_samples, slots
 from headway.profiler.streaming.adaptive import adaptive_settings, is_replanned
-from headway.profiler.streaming.arrivals import arrivals_or_drain
+from headway.profiler.streaming.arrivals import arrivals_or_drain, rate_change
 from headway.profiler.streaming.batch_samples import is_timed, jvm_age_s, known_rows
 from headway.profiler.streaming.measured_runs import MeasuredRun
 from headway.profiler.streaming.observations import empty_batches
@@ -75,6 +75,8 @@ def steady_part(
     if rate_per_s is None:
         notes.append("left out, the times of its batches give no rate")
         return None, measured.labelled(notes)
+    if drain is None and (change := rate_change(arrivals)) is not None:
+        notes.append(change)
     if gated:
         run_trigger_s = gated[-1] if trigger_s is None else trigger_s
         notes.append(

@@ -100,8 +100,10 @@ def source_reading(runs: Sequence[QueryRun], stage_index: int) -> _Reading:
         (run, batch, batch.stages[stage_index].num_tasks) for run in runs for batch in run.batches
     ]
     sources = runs[-1].shape.sources
-    if any(run.source is None for run in runs) or len(sources) != 1:
+    if any(run.source is None for run in runs) or not sources:
         return _UNKNOWN
+    if len(sources) > 1:
+        return _of_several(sources, counts)
     if any(_facts(run).partition_rows for run in runs):
         return _of_topics(counts)
     if runs[-1].mean_file is not None:
@@ -144,6 +146,19 @@ def _of_cores(description: str, counts: Sequence[_Count]) -> _Reading:
             "set, state --source-partitions"
         )
     return rule, f"follow the cores: {why}"
+
+
+def _of_several(descriptions: Sequence[str], counts: Sequence[_Count]) -> _Reading:
+    """Several sources: the rule of all of them, since no event says which one a stage reads."""
+    readings = [_of_cores(description, counts) for description in descriptions]
+    rules = {rule for rule, _ in readings}
+    if len(rules) == 1 and None not in rules:
+        return readings[0]
+    number = counted(len(descriptions), "source")
+    return None, (
+        f"are taken as in the profiled runs, whatever the cores: the query has {number}, and the "
+        "log does not say which of them this stage reads"
+    )
 
 
 def _of_topics(counts: Sequence[_Count]) -> _Reading:

@@ -115,6 +115,7 @@ def profile_of_runs(
             *noted,
             *coalescing_notes(fit.stages),
             *source_notes(runs, fit.stages),
+            *_concurrency_notes(runs),
             *_drift_notes(runs, fit),
             *(gaps(coverage) if coverage else ()),
         ),
@@ -181,6 +182,18 @@ def _setting(run: QueryRun, modelled_s: float) -> ObservedSetting:
         other_batches=num_others,
         other_batch_mean_s=others_mean_s,
     )
+
+
+def _concurrency_notes(runs: Sequence[QueryRun]) -> Iterator[str]:
+    """Runs beside which other queries of the application ran."""
+    for run in runs:
+        if run.concurrent_batches is not None:
+            others = run.concurrent_batches - 1.0
+            yield (
+                f"query {run.numbered_label}: while its batches ran, so did batches of other "
+                f"queries of its application ({others:.2g} on average): its durations include what "
+                "these took of the slots, and so do predictions"
+            )
 
 
 def _drift_notes(runs: Sequence[QueryRun], fit: DurationFit) -> Iterator[str]:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 import pytest
 
-from headway.profiler.streaming.arrivals import arrival_series, observed_arrivals
+from headway.profiler.streaming.arrivals import arrival_series, observed_arrivals, rate_change
 from headway.profiler.streaming.samples import ArrivalSeries, SourceSample
 
 Position = Callable[[int], Mapping[str, int]]
@@ -39,6 +39,26 @@ def test_partitions_of_a_topic_show_which_is_the_busiest() -> None:
     assert observed.largest_partition_share == pytest.approx(0.75)
     assert observed.rate_p50_per_s == 100.0
     assert observed.lag_max_rows == 40.0
+
+
+@pytest.mark.parametrize(
+    ("rates_per_s", "is_change"),
+    [
+        ([1_000] * 10 + [8_000] * 20 + [3_000] * 10, True),
+        ([1_000] * 10 + [1_500] * 10 + [1_200] * 10, False),
+        ([0, 6_000] * 15, False),  # bursts
+        ([1_000] * 6 + [8_000] * 6, False),  # too few to tell
+    ],
+)
+def test_a_rate_that_changed_within_the_run_is_no_rate_to_plan_for(
+    rates_per_s: list[int], is_change: bool
+) -> None:
+    series = arrival_series([2.0] * len(rates_per_s), [2.0 * rate for rate in rates_per_s], ())
+    change = rate_change(series)
+    assert (change is not None) == is_change
+    if change is not None:
+        assert "from 1k/s to 8k/s between quarters" in change
+        assert "5k/s is the mean" in change
 
 
 def test_other_numbers_of_an_offset_are_no_partitions() -> None:

@@ -33,7 +33,9 @@ def profiled(folder: Path, *queries: Query) -> JobProfile:
 
 
 def test_a_query_alone_has_no_others(tmp_path: Path) -> None:
-    assert profiled(tmp_path, FIRST).settings[0].concurrent_batches is None
+    alone = profiled(tmp_path, FIRST)
+    assert alone.settings[0].concurrent_batches is None
+    assert not any("of other queries" in note for note in alone.notes)
     later = replace(OTHER, started_s=FIRST.started_s + 3600.0)
     assert profiled(tmp_path, FIRST, later).settings[0].concurrent_batches is None
 
@@ -41,6 +43,10 @@ def test_a_query_alone_has_no_others(tmp_path: Path) -> None:
 def test_batches_on_the_same_grid_run_at_once(tmp_path: Path) -> None:
     alike = profiled(tmp_path, FIRST, OTHER).settings[0]
     assert alike.concurrent_batches == pytest.approx(2.0, rel=0.05)
+    assert any(
+        "so did batches of other queries of its application (1 on average)" in note
+        for note in profiled(tmp_path, FIRST, OTHER).notes
+    )
     # Half as many batches of the other: one of two has company.
     seldom = replace(OTHER, trigger_s=2.0, num_batches=15, rate_per_s=FIRST.rate_per_s / 2)
     assert profiled(tmp_path, FIRST, seldom).settings[0].concurrent_batches == pytest.approx(

@@ -90,6 +90,42 @@ def test_the_option_of_a_rate_source_fixes_its_tasks(tmp_path: Path) -> None:
     assert "fixed by numPartitions=6 of RateStreamV2" in note_of(profile)
 
 
+def beside(description: str) -> Callable[[AppLog], None]:
+    """Half of the rows come from another source."""
+
+    def change(log: AppLog) -> None:
+        for event in log.of("QueryProgressEvent"):
+            (source,) = event["progress"]["sources"]
+            half = source["numInputRows"] // 2
+            other = {**source, "description": description, "numInputRows": half}
+            source["numInputRows"] -= half
+            event["progress"]["sources"].append(other)
+
+    return change
+
+
+@pytest.mark.parametrize(("num_tasks", "num_scans"), [(8, 2), (4, 1)], ids=["union", "join"])
+def test_several_sources_with_one_rule_follow_it(
+    tmp_path: Path, num_tasks: int, num_scans: int
+) -> None:
+    other = "RateStreamV2[rowsPerSecond=50, rampUpTimeSeconds=0, numPartitions=default]"
+    profile = profile_of(tmp_path, reads(num_tasks, RATE + "default]"), change=beside(other))
+    parallelism = DefaultParallelism(at_least=2)
+    assert rule_of(profile) == SourceTasks(parallelism=parallelism, num_scans=num_scans)
+    assert "follow the cores: RateStreamV2 without numPartitions" in note_of(profile)
+    assert source_s(profile, 4) > 1.5 * source_s(profile, 16)
+
+
+@pytest.mark.parametrize("other", ["KafkaV2[Subscribe[orders]]", RATE + "3]"])
+def test_of_several_sources_with_other_rules_the_number_is_kept(tmp_path: Path, other: str) -> None:
+    profile = profile_of(tmp_path, reads(4, RATE + "default]"), change=beside(other))
+    assert rule_of(profile) is None
+    assert profile.stages[0].num_source_tasks == 4
+    assert "taken as in the profiled runs, whatever the cores: the query has 2 sources" in note_of(
+        profile
+    )
+
+
 def test_a_number_that_may_be_the_default_is_said_to_be_open(tmp_path: Path) -> None:
     source = "RatePerMicroBatchStream[rowsPerBatch=100, numPartitions=4, startTimestamp=0]"
     profile = profile_of(tmp_path, reads(4, source))

@@ -325,6 +325,12 @@ def test_a_profile_of_a_log_has_the_chain_and_names_it(tmp_path: Path) -> None:
     ) in profile_summary(profile)
 
 
+def test_states_are_listed_in_the_order_in_which_rows_pass_them(tmp_path: Path) -> None:
+    query = replace(PLAIN, operators=("stateStoreSave", "symmetricHashJoin"))
+    text = profile_summary(headway.profile(write_plain(log(query).lines, tmp_path / "log")))
+    assert text.index("state of symmetricHashJoin") < text.index("state of stateStoreSave")
+
+
 # On Spark: one file is one batch, so which batch emits a window does not depend on time.
 
 DELAY_MS = 3_000
