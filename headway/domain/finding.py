@@ -85,6 +85,8 @@ class FindingCode(StrEnum):
     """A join in front of the windows holds the watermark back: by how much is not recorded."""
     WATERMARK_BEHIND = "watermark_behind"
     """``behind_s`` by which joins hold the watermark of the windows back."""
+    EVENT_TIMES_OLD = "event_times_old"
+    """``lag_s`` of the newest rows behind the triggers that read them, longer than any window."""
     NO_EVENT_TIMES = "no_event_times"
     """Without them the window latency is unknown."""
     ROW_COST_UNKNOWN = "row_cost_unknown"

@@ -162,6 +162,9 @@ def _job_lines(profile: JobProfile) -> Iterator[str]:
     for stage in profile.stages:
         fixed, per_row = map(format_duration, (stage.task_fixed_s, stage.task_per_row_s))
         text, resources = f"  {stage.called}: {fixed} per task, {per_row} per row", stage.resources
+        if stage.is_static:
+            rows = counted(round(stage.rows.static_rows), "row")
+            text += f"; it reads {rows} in every batch, whatever the rate"
         if resources is not None:
             text += f"; {resources.needs}: {resources.slots_ratio:.3g} times the slots"
         if stage.is_barrier:

@@ -261,6 +261,11 @@ OF_PREDICTIONS: Mapping[FindingCode, Callable[[Finding], str] | str] = {
         "two streams in front of the windows holds their watermark back by its range of event "
         "time, at any setting"
     ),
+    FindingCode.EVENT_TIMES_OLD: (
+        "window latency contains {lag_s:duration} by which the event times of the newest rows were "
+        "behind their triggers, as those of old data that is read again: of current data it is "
+        "shorter by as much"
+    ),
     FindingCode.NO_EVENT_TIMES: "window latency is unavailable: no event times were recorded",
     FindingCode.ROW_COST_UNKNOWN: (
         "profiled with batches of one size, so the cost of a row is unknown: the expected value "

@@ -246,8 +246,15 @@ def _findings_of_windows(profile: JobProfile) -> Iterator[Finding]:
     unavailable, behind_s = why_no_window_law(profile), profile.shape.watermark_behind_s
     if unavailable is not None:
         yield unavailable
-    elif profile.shape.output_mode == "append" and behind_s:
+        return
+    if profile.shape.output_mode == "append" and behind_s:
         yield Finding(code=FindingCode.WATERMARK_BEHIND, numbers={"behind_s": behind_s})
+    arrivals, longest_s = profile.observed_arrivals, profile.shape.watermark_delay_s or 0.0
+    longest_s += max((window.size_s for window in profile.shape.windows), default=0.0)
+    lag_s = arrivals.event_time_lag_s if arrivals is not None else None
+    # Without windows there is no latency that contains it.
+    if profile.shape.windows and lag_s is not None and lag_s > longest_s:
+        yield Finding(code=FindingCode.EVENT_TIMES_OLD, numbers={"lag_s": lag_s})
 
 
 def _law_at(capacity: Capacity, rates_per_s: Array) -> SettingLaw:

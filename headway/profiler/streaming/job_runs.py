@@ -6,7 +6,7 @@ import re
 import shlex
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from functools import cache, partial
 
 import numpy as np
@@ -255,8 +255,8 @@ def _require_one_job(runs: Sequence[QueryRun], notes: list[str], *, chosen_by_na
         ]
         if not chosen_by_name:
             raise InputError(
-                f"the queries are different jobs{_some_of(described)}; if they are runs "
-                f"of one job, take them together with {_query_options(runs)}, else "
+                f"the queries are different jobs{_some_of(described)}{_difference_text(jobs)}; if "
+                f"they are runs of one job, take them together with {_query_options(runs)}, else "
                 "choose those of one job"
             )
         notes.append(f"taken as runs of one job, as chosen: {listed(described)}")
@@ -267,6 +267,24 @@ def _require_one_job(runs: Sequence[QueryRun], notes: list[str], *, chosen_by_na
             f"taken as runs of one job, since they look alike: {listed(labels)}; "
             "name queries to choose"
         )
+
+
+def _difference_text(shapes: Collection[QueryShape]) -> str:
+    """What makes jobs with the same sources and sink different; empty if none have the same."""
+    alike: dict[tuple[tuple[str, ...], str], list[QueryShape]] = defaultdict(list)
+    for shape in shapes:
+        alike[shape.sources, shape.sink].append(shape)
+    names = [
+        field.name.removesuffix("_s").replace("_", " ")
+        for field in fields(QueryShape)
+        for of_group in alike.values()
+        if len({getattr(shape, field.name) for shape in of_group}) > 1
+    ]
+    if not names:
+        return ""
+    return (
+        f", of which those with the same sources and sink differ in {listed(dict.fromkeys(names))}"
+    )
 
 
 def _some_of(described: Sequence[str]) -> str:

@@ -59,6 +59,19 @@ def test_an_update_is_final_with_its_last_row() -> None:
     assert found.window_latency.mean_s == pytest.approx(expected_s, rel=1e-3)
 
 
+@pytest.mark.parametrize(("lag_s", "is_old"), [(0.5, False), (90.0, False), (3e7, True)])
+def test_old_event_times_are_named_as_a_part_of_the_latency(lag_s: float, is_old: bool) -> None:
+    observed = replace(SEEN, event_time_lag_s=lag_s, event_time_lags=())
+    minutes = EventTimeWindow(kind="tumbling", size_s=120.0, slide_s=120.0)
+    found = at(replace(windowed(windows=(minutes,)), observed_arrivals=observed), 10.0)
+    assert found.window_latency is not None
+    texts = [text for text in all_words(found.findings) if "event times of the newest" in text]
+    assert len(texts) == is_old
+    if is_old:
+        assert "window latency contains 347 d by which" in texts[0]
+        assert found.window_latency.mean_s > lag_s
+
+
 @pytest.mark.parametrize(("lag_s", "waited_s"), [(-0.001, 0.0), (0.0, 0.0), (0.001, 10.0)])
 def test_rows_that_come_just_after_the_trigger_are_read(lag_s: float, waited_s: float) -> None:
     # The end plus the delay meets a trigger: a few milliseconds decide on a whole interval.

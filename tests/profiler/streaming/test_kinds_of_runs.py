@@ -243,3 +243,16 @@ def test_another_runtime_is_not_shown(tmp_path: Path, runtime: str) -> None:
             event["Spark Properties"][DATABRICKS_RUNTIME] = runtime
     profile = headway.profile(written(tmp_path, events))
     assert DATABRICKS_RUNTIME not in profile.application.properties
+
+
+def test_jobs_with_the_same_sources_and_sink_are_set_apart(tmp_path: Path) -> None:
+    other = replace(
+        FAST, name="others", query_id="9c1c7e0a-0d51-4a0e-9d1d-1f2e3d4c5b6a",
+        operators=("dedupe",), started_s=FAST.started_s + 600.0,
+    )  # fmt: skip
+    with pytest.raises(InputError, match="with the same sources and sink differ in stateful oper"):
+        headway.profile(written(tmp_path, events_of(FAST, other)))
+    elsewhere = replace(other, sink="KafkaTable")
+    with pytest.raises(InputError, match="different jobs") as refused:
+        headway.profile(written(tmp_path, events_of(FAST, elsewhere)))
+    assert "differ in" not in str(refused.value)

@@ -33,6 +33,7 @@ from headway.profiler.streaming.stage_kinds import (
     stage_work,
 )
 from headway.report.charts import latency_charts
+from headway.report.profiles import profile_summary
 from tests.factories import a_stage_sample
 from tests.profiler.event_log import AppLog, Query, Stage, write_plain
 
@@ -84,6 +85,14 @@ def test_stages_that_swap_places_keep_their_own_costs(joined: headway.JobProfile
     assert join.rows.exponent == pytest.approx(1.0, abs=0.01)
     # The scans run side by side, in either order; the join waits for both.
     assert [stage.level for stage in joined.stages] == [0, 0, 1]
+
+
+def test_the_summary_says_which_stage_reads_the_same_rows(joined: headway.JobProfile) -> None:
+    lines = [line for line in profile_summary(joined).splitlines() if "whatever the rate" in line]
+    assert len(lines) == 1
+    assert lines[0].startswith("  stage 1 (read parquet): ")
+    rows = round(joined.stages[1].rows.static_rows)
+    assert lines[0].endswith(f"; it reads {rows:,} rows in every batch, whatever the rate")
 
 
 def test_a_static_table_is_never_the_source(joined: headway.JobProfile) -> None:
