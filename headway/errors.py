@@ -15,6 +15,7 @@ from types import MappingProxyType
 from headway.redaction import redact
 
 _LONGEST_MESSAGE = 1000
+_TRACEBACK = "Traceback (most recent call last):"
 
 
 class ExitCode(IntEnum):
@@ -160,10 +161,22 @@ class SolverError(HeadwayError):
 def first_line(error: object) -> str:
     r"""The first line of an error's message, redacted; Spark's have a page of stack below it.
 
+    Of a failed Python function, Spark has a traceback, whose error follows the frames.
+
     >>> first_line(ValueError("no such topic\n\tat org.apache")), first_line(ValueError())
     ('no such topic', 'no message')
+    >>> first_line(f"Return Message: {_TRACEBACK}\n  File 'a.py'\nKeyError: 'id'\n\n\tat py4j")
+    "Return Message: KeyError: 'id'"
     """
     try:
-        return redact(str(error).strip().splitlines()[0], longest=_LONGEST_MESSAGE)
+        text = str(error).strip()
+        before, _, frames = text.partition(_TRACEBACK)
+        line = before.splitlines()[0] if before else text.splitlines()[0]
+        if frames and "\n" not in before:
+            # Of several tracebacks, the last one is that of the error that was raised.
+            frames = frames.rpartition(_TRACEBACK)[2]
+            raised = (end for end in frames.splitlines() if end and not end[0].isspace())
+            line = before + next(raised, _TRACEBACK)
+        return redact(line, longest=_LONGEST_MESSAGE)
     except Exception:  # the JVM of the error may be gone
         return "no message"

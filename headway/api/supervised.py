@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import logging
 import math
 import os
 import time
@@ -14,6 +16,7 @@ from headway.errors import ActuatorError, HeadwayError, InputError, first_line
 from headway.formats.setting_file import (
     NUMBER_VARIABLE,
     SETTING_VARIABLE,
+    GivenSetting,
     alive_file,
     load_setting,
     save_answer,
@@ -30,6 +33,7 @@ if TYPE_CHECKING:
 SETTING_KEY = "spark.headway.setting"
 _PARTITIONS_KEY = "spark.sql.shuffle.partitions"
 _ASKED_EVERY_S = 0.25
+_LOG = logging.getLogger("headway.tuner")
 
 
 def setting(spark: SparkSession) -> QuerySetting:
@@ -81,7 +85,7 @@ def stop_when_asked(query: StreamingQuery) -> None:
     Raises
     ------
     InputError
-        If it is a query of Spark Connect.
+        If it is no query, or one of Spark Connect.
     HeadwayError
         If the query ends by itself.
     """
@@ -90,28 +94,31 @@ def stop_when_asked(query: StreamingQuery) -> None:
         "cannot stop a query between two batches",
         "start it in the driver that the supervisor has started",
     )
+    if not hasattr(query, "isActive"):
+        raise InputError(f"query: got {query!r}; expected a StreamingQuery, as start() gives it")
     path = _setting_file(None)
     start_request = load_setting(path)
     # What was asked while the session started is newer than the number it was started with.
     answered_number = int(os.environ.get(NUMBER_VARIABLE, start_request.number))
+    hear = _listener(path)
     while query.isActive:
-        alive_file(path).touch()
-        request = load_setting(path)
-        if request.number != answered_number:
+        request = hear()
+        if request is not None and request.number != answered_number:
             answered_number = request.number
             try:
                 stop_between_batches(
                     query,
                     start_request.configuration.trigger_s,
                     may_cut=request.may_cut,
-                    is_wanted=_still_wanted(path, request.number),
+                    is_wanted=_still_wanted(hear, request.number),
                 )
             except ActuatorError as error:
                 no_gap = isinstance(error, NoGapError)
-                save_answer(path, number=request.number, why=str(error), no_gap=no_gap)
+                _answer(path, request.number, str(error), no_gap=no_gap)
                 continue
-            alive_file(path).unlink(missing_ok=True)
-            save_answer(path, number=request.number, why=None)
+            with contextlib.suppress(OSError):
+                alive_file(path).unlink(missing_ok=True)
+            _answer(path, request.number, None)
             return
         time.sleep(_ASKED_EVERY_S)
     failure = query.exception()
@@ -119,8 +126,8 @@ def stop_when_asked(query: StreamingQuery) -> None:
         raise HeadwayError(f"the query ended by itself: {first_line(failure)}")
 
 
-def _still_wanted(path: Path, number: int) -> Callable[[], bool]:
-    """Whether a request is still in force; each check, four times a second, is a sign of life."""
+def _still_wanted(hear: Callable[[], GivenSetting | None], number: int) -> Callable[[], bool]:
+    """Whether a request is still in force, as far as known; looked at four times a second."""
     looked_s = -math.inf
     is_wanted = True
 
@@ -128,12 +135,44 @@ def _still_wanted(path: Path, number: int) -> Callable[[], bool]:
         nonlocal looked_s, is_wanted
         if time.monotonic() - looked_s >= _ASKED_EVERY_S:
             looked_s = time.monotonic()
-            alive_file(path).touch()
-            request = load_setting(path)
-            is_wanted = request.number == number and not request.is_withdrawn
+            request = hear()
+            if request is not None:
+                is_wanted = request.number == number and not request.is_withdrawn
         return is_wanted
 
     return look
+
+
+def _listener(path: Path) -> Callable[[], GivenSetting | None]:
+    """What the supervisor asks for; each look is a sign of life.
+
+    None as long as its files cannot be used, as on a full disk: the query does not end for that.
+    """
+    is_deaf = False
+
+    def hear() -> GivenSetting | None:
+        nonlocal is_deaf
+        try:
+            alive_file(path).touch()
+            request = load_setting(path)
+        except (OSError, InputError) as error:
+            if not is_deaf:
+                why = first_line(error)
+                _LOG.warning("the supervisor cannot be heard, and the query goes on: %s", why)
+            is_deaf = True
+            return None
+        is_deaf = False
+        return request
+
+    return hear
+
+
+def _answer(path: Path, number: int, why: str | None, *, no_gap: bool = False) -> None:
+    """Answer a request, if that is possible; a supervisor that hears nothing waits, then acts."""
+    try:
+        save_answer(path, number=number, why=why, no_gap=no_gap)
+    except HeadwayError as error:
+        _LOG.warning("the supervisor cannot be answered: %s", error)
 
 
 def _setting_file(spark: SparkSession | None) -> Path:

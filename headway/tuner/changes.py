@@ -58,7 +58,8 @@ class TunerChanges:
         original = self.state.original
         if restore and self.running != original:
             self.change_to(original, Reason.HOLD, Phase.RESTORING, why="asked to restore")
-        if self.state.phase is not Phase.FROZEN and not self.state.phase.is_changing:
+        phase = self.state.phase
+        if phase not in (Phase.FROZEN, Phase.LOST) and not phase.is_changing:
             self._to(Phase.OFF, "stopped")
 
     def watch_meanwhile(self) -> bool:

@@ -13,7 +13,7 @@ from typing import Self
 from headway.domain import Configuration
 from headway.domain.live import WatchedChange
 from headway.domain.tuner import Phase
-from headway.errors import HeadwayError, TunerLockedError
+from headway.errors import HeadwayError, TunerLockedError, first_line
 from headway.formats.tuner_files import TunerLock
 from headway.tuner.machine import TunerMachine
 
@@ -142,7 +142,9 @@ class Tuner(contextlib.AbstractContextManager["Tuner"]):
         except HeadwayError as error:
             self._error = error
         except Exception as error:
-            self._error = HeadwayError(f"the tuner ended ({type(error).__name__}: {error})")
+            self._error = HeadwayError(
+                f"the tuner ended ({type(error).__name__}: {first_line(error)})"
+            )
         if self._error is not None:
             with contextlib.suppress(HeadwayError):
                 self._machine.audit("ended", why=str(self._error))

@@ -38,6 +38,9 @@ def explore(spark: Any = RUNNING, folder: Any = "exploration", **changes: Any) -
 
 
 CASES: dict[str, tuple[Callable[[], object], str]] = {
+    "a request to nobody": (
+        lambda: headway.stop_when_asked(NOTHING), "query: got <object .*; expected a StreamingQ",
+    ),
     "a recorder of nothing": (lambda: headway.record(NOTHING, "a"), "spark: got <object"),
     "a recorder of no session": (lambda: headway.record(None, "a"), "spark: got None"),  # type: ignore[arg-type]
     "a recorder of a stopped session": (

@@ -248,6 +248,12 @@ class NeverIdle:
         return None
 
 
+def later_than_the_first(given: GivenSetting) -> Any:
+    """Reads a setting: at the first call, when it is still whole, without its file."""
+    reads = iter([given])
+    return lambda path: next(reads, None) or load_setting(path)
+
+
 def test_what_is_asked_while_a_session_starts_is_heard_and_what_is_taken_back_is_left(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -265,6 +271,65 @@ def test_what_is_asked_while_a_session_starts_is_heard_and_what_is_taken_back_is
     why, no_gap = answer
     assert no_gap
     assert "withdrawn" in str(why)
+
+
+def test_a_supervisor_whose_files_cannot_be_used_ends_no_query(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = tmp_path / "orders.setting"
+    given = GivenSetting(number=2, configuration=setting_of(), recording="none", is_withdrawn=True)
+    save_setting(given, path)
+    text = path.read_text()
+    monkeypatch.setenv("HEADWAY_SETTING", str(path))
+    monkeypatch.setenv("HEADWAY_SETTING_NUMBER", "1")
+    looks = 0
+
+    def pass_time(_: float) -> None:
+        """After the first look, the file is damaged for two looks."""
+        nonlocal looks
+        looks += 1
+        path.write_text(text if looks > 2 else "{")
+
+    path.write_text("{")
+    monkeypatch.setattr("headway.api.supervised.time.sleep", pass_time)
+    monkeypatch.setattr("headway.api.supervised.load_setting", later_than_the_first(given))
+    query: Any = NeverIdle(answer_file(path))
+    headway.stop_when_asked(query)
+    assert looks > 2
+    assert load_answer(path, 2) is not None
+    assert [record.message.count("cannot be heard") for record in caplog.records] == [1]
+
+
+def test_an_answer_that_cannot_be_written_ends_no_query(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = tmp_path / "orders.setting"
+    save_setting(GivenSetting(number=2, configuration=setting_of(), recording="none"), path)
+    monkeypatch.setenv("HEADWAY_SETTING", str(path))
+    monkeypatch.setenv("HEADWAY_SETTING_NUMBER", "1")
+    tries: list[str | None] = []
+
+    def full(_path: Path, *, number: int, why: str | None, no_gap: bool) -> None:
+        tries.append(why)
+        raise HeadwayError("orders.answer: the answer cannot be written: No space left on device")
+
+    def stops(_query: object, _trigger_s: float, **_: object) -> float:
+        if not tries:
+            raise NoGapError("it had no gap")
+        return 0.0
+
+    monkeypatch.setattr("headway.api.supervised.save_answer", full)
+    monkeypatch.setattr("headway.api.supervised.stop_between_batches", stops)
+    query: Any = SimpleNamespace(isActive=True, exception=lambda: None)
+
+    def ask_again(_: float) -> None:
+        save_setting(GivenSetting(number=3, configuration=setting_of(), recording="none"), path)
+
+    monkeypatch.setattr("headway.api.supervised.time.sleep", ask_again)
+    headway.stop_when_asked(query)
+    # It ran on after the first request, and stopped in order at the second.
+    assert tries == ["it had no gap", None]
+    assert [record.message.count("cannot be answered") for record in caplog.records] == [1, 1]
 
 
 def a_spec(tmp_path: Path, bounds: str = "") -> Path:

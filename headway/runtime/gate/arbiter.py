@@ -18,7 +18,7 @@ import numpy as np
 
 from headway.assumptions.turns import HEARTBEAT_WITHIN_S
 from headway.domain import Decision, Policy, QueryReport, QueryState, ScheduledQuery, ScheduleReport
-from headway.errors import InputError
+from headway.errors import InputError, first_line
 from headway.formats.event_lines import tell_event
 from headway.models.scheduling.order import MemoryReading, grant_order, next_due_s
 from headway.runtime.gate import clock
@@ -40,6 +40,7 @@ _LOOK_EVERY_S = 0.25
 _LONGEST_WAIT_S = 0.5
 _AGAIN_S = 0.05
 _MOST_TIMES = 20_000
+_MOST_GONE = 1000
 _LOG = logging.getLogger("headway.gate")
 
 
@@ -209,7 +210,7 @@ class Gate(contextlib.AbstractContextManager["Gate"]):
 
     def _break(self, error: BaseException) -> None:
         """After an internal fault, open the gate and report it: a fault must never hold a query."""
-        self._open(f"the arbiter failed: {type(error).__name__}: {error}")
+        self._open(f"the arbiter failed: {type(error).__name__}: {first_line(error)}")
         with contextlib.suppress(Warning):
             warnings.warn(f"headway: the gate is open; {self.opened_because}", stacklevel=2)
 
@@ -231,11 +232,13 @@ class Gate(contextlib.AbstractContextManager["Gate"]):
                 assert member.last is not None
                 self._task_time.observe(member.last.add_batch_s)
                 self._log.write(batch)
-        if now_s >= self._next_look_s:
-            self._next_look_s = now_s + _LOOK_EVERY_S
+        # By a clock that nobody sets: after a jump back of the other one, nobody would look.
+        look_s = time.monotonic()
+        if look_s >= self._next_look_s:
+            self._next_look_s = look_s + _LOOK_EVERY_S
             if self._look_after(now_s):
                 wait_s = 0.0
-        self._sizes.look_at(list(self._members.values()), self._task_time, now_s)
+        self._sizes.look_at(list(self._members.values()), self._task_time, look_s)
         return wait_s
 
     def _take(self, reports: str) -> list[tuple[Member, BatchEnd | None]]:
@@ -367,4 +370,5 @@ class Gate(contextlib.AbstractContextManager["Gate"]):
             if executor is not None and not is_marked and member.query.isActive:
                 clock.replace_clock(executor, own_clock, member.query)
         self._gone.insert(0, member.report())
+        del self._gone[_MOST_GONE:]
         tell_event("gate", "left", "it takes no more turns", query=member.declared.name)

@@ -49,7 +49,10 @@ class Sizes:
         self._next_look_s = 0.0
 
     def look_at(self, members: Sequence[Member], task_time: TaskTime, now_s: float) -> None:
-        """Choose from time to time, once the batch costs of all queries are known."""
+        """Choose from time to time, once the batch costs of all queries are known.
+
+        ``now_s`` is the time of a clock that nobody sets. [s]
+        """
         if now_s < self._next_look_s:
             return
         self._next_look_s = now_s + _LOOK_EVERY_S

@@ -7,17 +7,19 @@ import json
 import math
 import threading
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from headway.domain import Decision, Policy, QueryState, ScheduledQuery, Target, WindowGrid
 from headway.errors import InputError
-from headway.models.scheduling.order import slack_s
+from headway.models.scheduling.order import MemoryReading, slack_s
 from headway.runtime.gate.arbiter import Gate
 from headway.runtime.gate.decision_log import BatchEnd, DecisionLog, read_decision_log
 from headway.runtime.gate.learned import BatchDurations
 from headway.runtime.gate.member import Member
+from headway.runtime.gate.sizes import Sizes
 from headway.runtime.gate.turn import Turn
 from headway.runtime.gate.windows import windows_of_plan
 from headway.runtime.gate.works import learned_work
@@ -390,11 +392,34 @@ def test_what_an_idle_query_reports_is_no_batch() -> None:
     assert member.ready_s == 121.0
 
 
+def test_a_clock_that_is_set_back_does_not_hide_the_switch(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gate: Any = object.__new__(Gate)
+    gate._members, gate._numbered, gate._next_look_s = {}, {}, 0.0
+    gate._off, gate._is_switched_off, gate.opened_because = tmp_path / "gate.off", False, None
+    gate._hub, gate._task_time, gate._log = AQuery("hub"), None, DecisionLog(None)
+    gate._sizes, gate._memory = (
+        Sizes(Policy.FCFS, 1, None, threading.RLock()),
+        MemoryReading(limit_bytes=math.inf),
+    )
+    gate._ahead = SimpleNamespace(give=lambda *_: None, take_back=lambda: None)
+    uptime_s = 1000.0
+    monkeypatch.setattr("headway.runtime.gate.arbiter.time.monotonic", lambda: uptime_s)
+    gate._step("", 5000.0)
+    assert gate.opened_because is None
+    (tmp_path / "gate.off").touch()
+    uptime_s += 1.0
+    gate._step("", 5000.0 - 3600.0)
+    assert gate.opened_because == f"it was switched off: {tmp_path / 'gate.off'} is there"
+
+
 def test_a_query_that_was_started_anew_takes_the_place_of_the_run_that_ended() -> None:
     gate: Any = object.__new__(Gate)
     gate._lock, gate._members, gate._numbered, gate._gone = threading.RLock(), {}, {}, []
     gate._hub, gate._before, gate._numbers = AQuery("hub"), {}, itertools.count(1)
-    gate._is_closing, gate.opened_because = False, None
+    gate._is_closing = gate._is_switched_off = False
+    gate.opened_because = None
     declared = ScheduledQuery(name="q", trigger_s=1.0)
     for rows in (7, 5):
         query: Any = AQuery(f"run of {rows}")
