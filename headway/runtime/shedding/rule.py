@@ -124,12 +124,12 @@ def brought_back(
     the checkpoint contains each batch's timestamp.
     """
     folder = folder_text(checkpoint)
-    require_columns(rows, arrived, cost)
     require_no_connect(
         rows,
         "gives no access to the offset log of a checkpoint",
         "bring the rows back in a batch job of its own",
     )
+    require_columns(rows, arrived, cost)
     limit = limit_of(rows, limits_s, cost)
     if rows.isStreaming:
         raise InputError(
