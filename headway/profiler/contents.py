@@ -61,6 +61,7 @@ class ApplicationFacts:
     num_attempts: int
     num_attempts_ended: int
     num_tasks_of_ended: int
+    num_tasks_cut: int
 
     @property
     def has_events(self) -> bool:
@@ -171,12 +172,20 @@ def _application_facts(
         for row in stage_runs
         if row["num_tasks"] is not None
     ]
+    executors = executors_of(gathered.executors)
+    num_cores = sum(executor.num_cores for executor in executors)
+    # Tasks that ran then may end without an event.
+    tasks_cut = [
+        min(max(row["num_tasks"] - row["num_ended"], 0), num_cores)
+        for row in stage_runs
+        if row["num_tasks"] is not None and row["failed"]
+    ]
     return ApplicationFacts(
         app=app,
         **identity,
         properties=properties,
         resource_profiles=dict(sorted(gathered.resource_profiles.items())),
-        executors=executors_of(gathered.executors),
+        executors=executors,
         executor_events=tuple(sorted(gathered.executors, key=repr)),
         task_executor_ids=frozenset(gathered.task_executor_ids),
         counts=dict(sorted(gathered.counts.items())),
@@ -197,4 +206,5 @@ def _application_facts(
         num_attempts=len(stage_runs),
         num_attempts_ended=len(tasks_of_ended),
         num_tasks_of_ended=sum(tasks_of_ended),
+        num_tasks_cut=sum(tasks_cut),
     )

@@ -30,6 +30,8 @@ def coverage_of(facts: ApplicationFacts, batches: Sequence[Record], log: EventLo
     else:
         num_tasks = num_tasks or facts.num_lines(schema.TASK_END)
         tasks = _share(num_tasks, task_ids.seen)
+        most_expected = max(tasks.expected - facts.num_tasks_cut, tasks.seen)
+        tasks = Share(seen=tasks.seen, expected=most_expected)
         jobs = _share(num_jobs, united(job_ids.seen, facts.ids_of(schema.JOB_END).seen))
     if tasks.expected < facts.num_tasks_of_ended:
         tasks = Share(seen=tasks.seen, expected=facts.num_tasks_of_ended)

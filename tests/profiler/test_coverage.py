@@ -69,3 +69,18 @@ def test_a_stage_that_was_cut_with_its_query_lacks_no_tasks(tmp_path: Path) -> N
     assert any("tasks missing" in gap for gap in gaps_of("lost"))
     cut["Failure Reason"] = "[SPARK_JOB_CANCELLED] Job 39 cancelled"
     assert not any("tasks missing" in gap for gap in gaps_of("cut"))
+
+
+@pytest.mark.parametrize("is_cut", [True, False])
+def test_a_task_that_was_cut_with_its_query_is_not_missing(tmp_path: Path, is_cut: bool) -> None:
+    # It ran when the query was stopped, so its id is used, but its end is not recorded.
+    query = Query(num_batches=6)
+    log = AppLog().add(query).add(replace(query, started_s=query.started_s + 60.0, seed=2))
+    stage = log.of("StageCompleted")[2 * query.num_batches - 1]["Stage Info"]
+    if is_cut:
+        stage["Failure Reason"] = "[SPARK_JOB_CANCELLED] Job 11 cancelled"
+    lost = next(end for end in log.of("TaskEnd") if end["Stage ID"] == stage["Stage ID"])
+    log.events.remove(lost)
+    (found,) = survey(write_plain(log.lines, tmp_path / "log"), engine="in-process").logs
+    assert found.coverage is not None
+    assert any("1 of 96 tasks missing" in gap for gap in gaps(found.coverage)) != is_cut

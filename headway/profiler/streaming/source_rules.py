@@ -112,11 +112,14 @@ def source_reading(runs: Sequence[QueryRun], stage_index: int) -> _Reading:
 
 
 def source_notes(runs: Sequence[QueryRun], stages: Sequence[StageProfile]) -> Iterator[str]:
-    """What the profile says of the stages that read the source."""
+    """What the profile says of the stages that read the source, of those alike in one note."""
+    stages_of: dict[str, list[str]] = {}
     for stage_index, stage in enumerate(stages):
         reason = source_reading(runs, stage_index)[1] if stage.reads_source else None
         if reason is not None:
-            yield f"{stage.called}: source tasks {reason}"
+            stages_of.setdefault(reason, []).append(stage.called)
+    for reason, names in stages_of.items():
+        yield f"{', '.join(names)}: source tasks {reason}"
 
 
 def _of_cores(description: str, counts: Sequence[_Count]) -> _Reading:

@@ -116,6 +116,12 @@ def test_several_sources_with_one_rule_follow_it(
     assert source_s(profile, 4) > 1.5 * source_s(profile, 16)
 
 
+def test_stages_that_read_by_the_same_rule_share_a_note(tmp_path: Path) -> None:
+    read = Stage(num_tasks=4, per_row_s=20e-6)
+    twice = reads(4, RATE + "default]", jobs=((read,), (read,)))
+    assert note_of(profile_of(tmp_path, twice)).startswith("stage 0, stage 1: source tasks follow")
+
+
 @pytest.mark.parametrize("other", ["KafkaV2[Subscribe[orders]]", RATE + "3]"])
 def test_of_several_sources_with_other_rules_the_number_is_kept(tmp_path: Path, other: str) -> None:
     profile = profile_of(tmp_path, reads(4, RATE + "default]"), change=beside(other))
