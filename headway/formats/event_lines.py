@@ -55,6 +55,8 @@ class EventFile(logging.Handler):
                 f"events: {path}: cannot be written ({first_line(error)}); expected a file in a "
                 "folder that exists and can be written to"
             ) from None
+        others = _open_files()
+        self._level_before: int = others[0]._level_before if others else EVENTS.level
         if not EVENTS.isEnabledFor(logging.INFO):
             EVENTS.setLevel(logging.INFO)
         EVENTS.addHandler(self)
@@ -78,9 +80,15 @@ class EventFile(logging.Handler):
             self.close()
 
     def close(self) -> None:
-        """Write no more events; may be repeated."""
+        """Write no more events; may be repeated. The last file gives the log its level back."""
+        if _open_files() == [self]:
+            EVENTS.setLevel(self._level_before)
         EVENTS.removeHandler(self)
         if self._file is not None:
             self._file.close()
             self._file = None
         super().close()
+
+
+def _open_files() -> list[EventFile]:
+    return [handler for handler in EVENTS.handlers if isinstance(handler, EventFile)]

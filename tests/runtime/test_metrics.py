@@ -249,6 +249,19 @@ def test_events_of_the_tuner_have_the_reason_that_its_log_has(tmp_path: Path) ->
     assert len(audit.read_text().splitlines()) == 4
 
 
+def test_the_log_of_events_has_its_level_again_after_the_last_file(tmp_path: Path) -> None:
+    before = EVENTS.level
+    first, second = EventFile(tmp_path / "a.jsonl"), EventFile(tmp_path / "b.jsonl")
+    first.close()
+    first.close()
+    tell_event("gate", "joined", "orders takes turns")
+    assert EVENTS.level == logging.INFO
+    second.close()
+    assert EVENTS.level == before != logging.INFO
+    assert (tmp_path / "a.jsonl").read_text() == ""
+    assert "takes turns" in (tmp_path / "b.jsonl").read_text()
+
+
 def test_a_handler_that_fails_is_shown_and_fails_nobody(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
