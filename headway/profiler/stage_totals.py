@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from operator import add
 from typing import Any, NamedTuple, TypeAlias
 
@@ -162,8 +162,8 @@ class StageTotals(msgspec.Struct, gc=False):
         end.submitted_ms, end.completed_ms = info.submitted_ms, info.completed_ms
         end.failed = info.failure is not None
         end.python_ms = python_ms(info)
-        end.cached_rows = cached_rows(info)
         end.scopes = operators.scopes(info)
+        end.cached_rows = cached_rows(info, end.scopes)
         end.call = operators.call_of_program(info, end.scopes)
         end.first_rdd_id = operators.first_rdd_id(info)
         end.num_scans = operators.num_scans(info)
@@ -340,9 +340,9 @@ def python_ms(info: StageInfo) -> int | None:
     return sum(times_ms) if (times_ms := _numbers(info, _PYTHON_TIME)) is not None else None
 
 
-def cached_rows(info: StageInfo) -> int | None:
+def cached_rows(info: StageInfo, scopes: Sequence[str] | None) -> int | None:
     """The most rows of any operator of a stage that reads a cache; None if it reads none."""
-    if operators.CACHE_SCAN not in (operators.scopes(info) or ()):
+    if operators.CACHE_SCAN not in (scopes or ()):
         return None
     return max(_numbers(info, operators.OUTPUT_ROWS) or (), default=None)
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import headway
-from headway.profiler.operators import OUTPUT_ROWS
+from headway.profiler.operators import OUTPUT_ROWS, scopes
 from headway.profiler.schema import Accumulable, RddInfo, StageInfo
 from headway.profiler.stage_totals import cached_rows
 from tests.profiler.event_log import AppLog, Query, Stage, write_plain
@@ -79,4 +79,4 @@ def test_rows_are_those_of_the_metrics_of_a_stage_with_a_cache(
         rdds=[RddInfo(scope=json.dumps({"id": "1", "name": scope}))],
         accumulables=[Accumulable(accumulator_id=1, name=OUTPUT_ROWS, value=value), None],
     )
-    assert cached_rows(info) == rows
+    assert cached_rows(info, scopes(info)) == rows
