@@ -45,6 +45,7 @@ def tune_spec(
     act: bool = False,
     allow: Collection[str] = (),
     say: Say = lambda _tuner, _change: None,
+    ending: Callable[[], object] = lambda: None,
     run_s: float | None = None,
 ) -> None:
     """Run the query of a spec file on an embedded Spark and keep it within its target.
@@ -52,7 +53,7 @@ def tune_spec(
     The file is of the kind Tuning. The query runs until it is interrupted, or for ``run_s``; it is
     then stopped between two batches. Changes are made if ``act``, else only recommended; those to
     ``allow`` are as for :func:`headway.tune`. ``say`` is called each second with the tuner and what
-    it recommends.
+    it recommends, ``ending`` when the query is to be stopped, which may take a minute.
 
     Raises InputError as :func:`headway.tune`, or if the file, or the code that it names, is
     invalid; HeadwayError if the query or the tuner ends before its time.
@@ -82,7 +83,7 @@ def tune_spec(
             budget=tuning.budget,
             quiet=tuning.quiet,
         )
-        _until_it_ends(tuner, say, run_s)
+        _until_it_ends(tuner, say, ending, run_s)
 
 
 def supervise_spec(
@@ -91,6 +92,7 @@ def supervise_spec(
     *,
     act: bool = False,
     say: Say = lambda _tuner, _change: None,
+    ending: Callable[[], object] = lambda: None,
     run_s: float | None = None,
 ) -> None:
     """Start an application and keep its query within the target of a spec file of the kind Tuning.
@@ -148,10 +150,12 @@ def supervise_spec(
         raise
     # A supervisor that is terminated leaves no application behind.
     with signals_end_the_block():
-        _until_it_ends(Tuner(machine, state_path, lock).begin(), say, run_s)
+        _until_it_ends(Tuner(machine, state_path, lock).begin(), say, ending, run_s)
 
 
-def _until_it_ends(tuner: Tuner, say: Say, run_s: float | None) -> None:
+def _until_it_ends(
+    tuner: Tuner, say: Say, ending: Callable[[], object], run_s: float | None
+) -> None:
     """Tell each second what a tuner does, until it ends or its time is over; then stop both."""
     end_s = math.inf if run_s is None else time.monotonic() + run_s
     try:
@@ -162,7 +166,7 @@ def _until_it_ends(tuner: Tuner, say: Say, run_s: float | None) -> None:
             tuner.stop()
         finally:
             # Also if the state can no longer be written: a query that is left is cut in a batch.
-            tuner.end_query()
+            tuner.end_query(ending)
 
 
 def switch_spec(path: str | Path, *, off: bool, restore: bool = False) -> str:

@@ -105,15 +105,26 @@ def command(
         refuse(given("allow"), "a supervisor cannot change the partitions of the state")
     with suppress(KeyboardInterrupt):
         if supervise:
-            supervise_spec(spec, application, act=act, say=_teller(), run_s=run_s)
+            supervise_spec(
+                spec, application, act=act, say=_teller(), ending=_say_ending, run_s=run_s
+            )
         else:
             try:
-                tune_spec(spec, act=act, allow=allow, say=_teller(), run_s=run_s)
+                tune_spec(
+                    spec, act=act, allow=allow, say=_teller(), ending=_say_ending, run_s=run_s
+                )
             except NoGapError as error:
                 remark(f"warning: {error}")
             if not act:
                 suggest(f"headway tune {spec} --act")
     return ExitCode.OK
+
+
+def _say_ending() -> None:
+    remark(
+        "stopping the query between two batches, which may take a minute; "
+        "Ctrl-C again does not wait for that"
+    )
 
 
 def _teller() -> Callable[[Tuner, WatchedChange | None], None]:

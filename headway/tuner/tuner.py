@@ -6,6 +6,7 @@ import contextlib
 import math
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
@@ -79,11 +80,14 @@ class Tuner(contextlib.AbstractContextManager["Tuner"]):
         """The running query; a restart makes another one."""
         return self._machine.actuators.query
 
-    def end_query(self) -> None:
+    def end_query(self, ending: Callable[[], object] = lambda: None) -> None:
         """Stop the query between two batches, after the tuner was stopped.
 
-        Without a gap between them it is stopped within one, and a NoGapError says so.
+        ``ending`` is called before, if the query runs: the stop may take a minute. Without a gap
+        between batches the query is stopped within one, and a NoGapError says so.
         """
+        if self._machine.actuators.is_active:
+            ending()
         self._machine.end_query()
 
     def begin(self) -> Self:

@@ -358,13 +358,17 @@ def test_a_signal_asks_the_application_to_stop_and_leaves_none_behind(
             sys.executable, "-m", "headway", "tune", str(a_spec(tmp_path)), "--supervise", "--",
             sys.executable, str(script), str(log),
         ],
+        stderr=subprocess.PIPE,
+        text=True,
         # What runs in the background of a shell ignores Ctrl-C, and so would its children.
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )  # fmt: skip
     try:
         wait_for(lambda: log.exists() and list(tmp_path.glob("*.alive")) != [], within_s=60.0)
         tuner.send_signal(sent)
-        assert tuner.wait(20) == exit_code
+        _, stderr = tuner.communicate(timeout=20)
+        assert tuner.returncode == exit_code
+        assert "stopping the query between two batches, which may take a minute; Ctrl-C" in stderr
         # It has removed its sign of life: asked to stop, not ended by a signal.
         assert list(tmp_path.glob("*.alive")) == []
     finally:
