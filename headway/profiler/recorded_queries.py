@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from headway.assumptions.fits import LEAST_BATCHES
@@ -15,6 +15,7 @@ from headway.units import counted
 
 _LONGEST_LABEL = 60
 _BEFORE_BATCHES = re.compile(r"\nrunId = ([0-9a-f-]{36})\nbatch = init\Z")
+_RUN_NUMBER = re.compile(r", run (\d+)(?= of \d)")
 _CONTINUOUS = ("WriteToContinuousDataSource", "ContinuousScan")
 
 
@@ -86,6 +87,31 @@ def run_without_batches(description: str | None) -> str:
     """
     match = _BEFORE_BATCHES.search(description or "")
     return match[1] if match else ""
+
+
+def alike_in_one(notes: Iterable[str]) -> list[str]:
+    """Notes, of those that say the same of several runs of a query one.
+
+    >>> alike_in_one([f"query a, run {number} of 5: left out" for number in (1, 2, 3, 5)])
+    ['query a, runs 1, 2, 3 and 5 of 5: left out']
+    """
+    numbers_of: dict[tuple[str, str], list[str]] = {}
+    for note in notes:
+        number = _RUN_NUMBER.search(note)
+        around = (note[: number.start()], note[number.end() :]) if number else (note, "")
+        numbers_of.setdefault(around, []).extend(number.groups() if number else ())
+    return [
+        f"{before}{_runs_text(numbers)}{after}" for (before, after), numbers in numbers_of.items()
+    ]
+
+
+def _runs_text(numbers: Sequence[str]) -> str:
+    """The numbers of runs as an addition to the name of their query."""
+    if len(numbers) < 2:
+        return "".join(f", run {number}" for number in numbers)
+    if int(numbers[-1]) - int(numbers[0]) == len(numbers) - 1 > 1:
+        return f", runs {numbers[0]} to {numbers[-1]}"
+    return f", runs {', '.join(numbers[:-1])} and {numbers[-1]}"
 
 
 def recorded_queries(

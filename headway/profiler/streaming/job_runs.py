@@ -18,7 +18,7 @@ from headway.models.estimation.regression import is_spread
 from headway.profiler import schema
 from headway.profiler.contents import CollectedLogs, each_application
 from headway.profiler.logs.sources import EventLog
-from headway.profiler.recorded_queries import query_label
+from headway.profiler.recorded_queries import alike_in_one, query_label
 from headway.profiler.rows import Record
 from headway.profiler.streaming.fit import fit_duration
 from headway.profiler.streaming.log_runs import (
@@ -116,7 +116,7 @@ def _runs_in_order(parts: Mapping[RunKey, SteadyPart]) -> list[QueryRun]:
 
 
 def _notes_of(parts: Mapping[RunKey, SteadyPart]) -> list[str]:
-    return [note for _, notes in parts.values() for note in notes]
+    return alike_in_one(note for _, notes in parts.values() for note in notes)
 
 
 def _without_warm_up(
@@ -239,7 +239,8 @@ def _require_runs(runs: Sequence[QueryRun], log_names: Sequence[str], notes: Seq
     if not runs:
         raise EventLogError(
             f"{listed(log_names)}: no query left to profile: {'; '.join(notes[:_MOST_LISTED])}; "
-            "let the query run for some minutes and profile that log"
+            "let the query run for some minutes, or limit the rows of a batch if it ends by "
+            "itself, and profile that log"
         )
 
 

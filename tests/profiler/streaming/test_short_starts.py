@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import headway
+from headway.errors import EventLogError
 from tests.profiler.event_log import EPOCH_S, AppLog, Query, write_plain
 
 NUM_SHORT = 8
@@ -63,3 +64,16 @@ def test_the_only_run_is_not_compared_with_all_runs(tmp_path: Path) -> None:
     slow = replace(FAILED, num_batches=9, warm_up=(1.0, 1.0, 4.0, 4.0, 1.0, 4.0, 1.0, 1.0, 4.0))
     profile = profile_of(tmp_path, slow)
     assert not any("all runs together" in note for note in profile.notes)
+
+
+def test_runs_that_end_too_soon_are_named_together(tmp_path: Path) -> None:
+    """As of a query that reads what is available, each hour."""
+    runs = [
+        replace(FAILED, num_batches=3, first_batch_id=3 * n, started_s=EPOCH_S + 60.0 * n, seed=n)
+        for n in range(4)
+    ]
+    with pytest.raises(EventLogError) as refused:
+        profile_of(tmp_path, *runs)
+    assert str(refused.value).count("left out, 2 of 3 batches usable") == 1
+    assert "query orders (3f1c7e0a), runs 1 to 4 of 4: left out" in str(refused.value)
+    assert "or limit the rows of a batch if it ends by itself" in str(refused.value)
