@@ -69,7 +69,8 @@ def test_the_summary_has_a_line_for_each_with_the_longest_parts_of_its_commits(
     tmp_path: Path,
 ) -> None:
     lines = [line.strip() for line in profile_summary(profiled(tmp_path)).splitlines()]
-    deduplication, aggregation = [line for line in lines if line.startswith("state of ")]
+    # Spark lists the operator next to the sink first, the summary in the order of the rows.
+    aggregation, deduplication = [line for line in lines if line.startswith("state of ")]
     assert deduplication == (
         f"state of dedupe: {100 * PLAIN.num_batches:,} rows, 3 MiB in {PLAIN.partitions} stores; "
         f"its commits take {20 * PLAIN.partitions} ms of task time per batch "
