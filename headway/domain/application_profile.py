@@ -20,6 +20,8 @@ from headway.lazy_classes import dataclass
 from headway.limits import MOST_INT
 
 MOST_STAGES = 100
+SAME_MOMENT_S = 0.001
+"""A stage that begins so soon after the end of another may have waited for it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,7 +100,11 @@ class RecordedStage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OtherStages:
-    """Sums over the stages that are not listed: light ones, and those that finished no task."""
+    """Sums over the stages that are not listed: light ones, and those that finished no task.
+
+    ``chain_s`` is the longest chain of all stages that waited for each other, listed ones among
+    them, if each takes its longest recorded task [s]; None if all are listed, or unknown.
+    """
 
     num_stages: int = 0
     num_tasks: int = 0
@@ -108,6 +114,11 @@ class OtherStages:
     shuffle_read_bytes: int = 0
     shuffle_write_bytes: int = 0
     spilled_bytes: int = 0
+    chain_s: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.chain_s is not None:
+            require_not_negative("other stages", chain_s=self.chain_s)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -167,7 +178,9 @@ class ApplicationProfile(Result):
 
     Its own program keeps a batch application running, and the clock of DStreams the other kind.
     ``started`` is an instant in UTC, ``driver_only_s`` the time in which no stage ran (receivers
-    aside), ``num_jobs_failed`` the jobs of which a stage failed for good.
+    aside), ``num_jobs_failed`` the jobs of which a stage failed for good. ``last_job_failed`` is
+    the number of the last job of a batch application if it failed: the program may have ended with
+    it.
 
     ``stages`` are the heaviest by task time, at most `MOST_STAGES`, in order of submission, none
     before its parents; for DStreams those of a typical batch: means over its batches, numbered by
@@ -192,6 +205,7 @@ class ApplicationProfile(Result):
     driver_only_s: float
     num_jobs: int
     num_jobs_failed: int
+    last_job_failed: int | None = None
     dstreams: DStreamsProfile | None = None
     stages: tuple[RecordedStage, ...]
     other_stages: OtherStages = field(default_factory=OtherStages)

@@ -142,7 +142,10 @@ class FindingCode(StrEnum):
     MODEL_FAR_OFF = "model_far_off"
     """``modelled_ratio``: the profiled run over the model of its stages."""
     LOG_INCOMPLETE = "log_incomplete"
-    """``missing_tasks`` of ``expected_tasks``, ``has_start`` and ``has_end`` (1 or 0)."""
+    """``missing_tasks`` of ``expected_tasks``, ``has_start`` and ``has_end`` (1 or 0);
+    ``last_job_failed`` (1) if so."""
+    EXECUTORS_VARIED = "executors_varied"
+    """``executors`` at most in the profiled run, and their mean number, ``executors_mean``."""
     JOBS_FAILED = "jobs_failed"
     """``num_jobs`` of the profiled run."""
     SWITCHES_TURNED = "switches_turned"

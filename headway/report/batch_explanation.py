@@ -34,7 +34,7 @@ _DRIVER = {"measured": "measured on the driver", "declared": "declared"}
 # Where each part of the expected run time is from.
 _SOURCES = {
     "stages": "makespan of their graph; (J1)-(J5)",
-    "light stages": "their work, shared out over the slots",
+    "light stages": "their work on the slots, or the chain of their longest tasks",
     "first batches": "what the first batches of the profiled run took longer; (P29)",
 }
 

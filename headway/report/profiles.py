@@ -222,6 +222,10 @@ def _in_words(name: str) -> str:
 def _application_lines(profile: ApplicationProfile) -> Iterator[str]:
     jobs = f"{counted(profile.num_jobs, 'job')} in {format_duration(profile.duration_s)}"
     yield f"{profile.kind} application: {jobs}, {counted(len(profile.stages), 'stage')} listed"
+    if profile.kind == "batch" and profile.duration_s > 0.0:
+        share = percent(profile.driver_only_s / profile.duration_s)
+        driver_only = format_duration(profile.driver_only_s)
+        yield f"  the driver alone, without a running stage: {driver_only}, {share} of the run time"
     total_s = profile.other_stages.task_time_s + sum(stage.task_time_s for stage in profile.stages)
     for stage in sorted(profile.stages, key=lambda stage: -stage.task_time_s)[:_MOST_STAGES]:
         if stage.task_time_s > 0.0:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from headway.assumptions.advice import LONGEST_TASK_RATIO
 from headway.digits import format_money, rounded_down, size_text
 from headway.domain import Finding, FindingCode, NodeType
 from headway.units import (
@@ -190,10 +191,15 @@ def _log_incomplete(finding: Finding) -> str:
     if numbers["missing_tasks"]:
         expected = counted(round(numbers["expected_tasks"]), "task")
         missing.append(f"{numbers['missing_tasks']:,.0f} of {expected}")
-    lacks = f" lacks {listed(missing)}" if missing else " has gaps"
+    lacks = f"the log lacks {listed(missing)}" if missing else "the log has gaps"
+    to_profile = "a finished run"
+    if numbers.get("last_job_failed"):
+        unfinished = f" and {missing[-1]} did not finish" if numbers["missing_tasks"] else ""
+        lacks = f"the last job failed{unfinished}, so that the run may have ended early"
+        to_profile = "a run whose jobs succeed"
     return (
-        f"the log{lacks}: the plan covers the recorded work only and is not calibrated, and the "
-        "whole job may take longer; profile a finished run"
+        f"{lacks}: the plan covers the recorded work only and is not calibrated, and the whole job "
+        f"may take longer; profile {to_profile}"
     )
 
 
@@ -201,11 +207,18 @@ def _skewed_stage(finding: Finding) -> str:
     longest_s, mean_s = finding.numbers["longest_s"], finding.numbers["mean_s"]
     # Files of earlier versions have its number only.
     stage = finding.names.get("stage", f"stage {finding.numbers['stage_id']:.0f}")
-    return (
-        f"{stage}: its longest task takes "
-        f"{format_duration(longest_s)}, {longest_s / mean_s:.1f} times the mean: skew, which more "
-        "nodes do not fix"
-    )
+    longest = f"{format_duration(longest_s)}, {longest_s / mean_s:.1f} times the mean"
+    rows_ratio = finding.numbers.get("rows_ratio")
+    if rows_ratio is None:
+        cause = ": skew or a slow start"
+    elif rows_ratio > LONGEST_TASK_RATIO.value:
+        cause = ": skew"
+    else:
+        cause = (
+            f", but no task read more than {rows_ratio:.1f} times the mean rows: a slow start, or "
+            "rows that take longer"
+        )
+    return f"{stage}: its longest task takes {longest}{cause}, which more nodes do not fix"
 
 
 def _switches_turned(finding: Finding) -> str:
@@ -315,6 +328,11 @@ OF_PLANS: Mapping[FindingCode, Callable[[Finding], str] | str] = {
         "predicts; the plan is scaled to that run and is more uncertain"
     ),
     FindingCode.LOG_INCOMPLETE: _log_incomplete,
+    FindingCode.EXECUTORS_VARIED: (
+        "the profiled run allocated executors dynamically, {executors:#executor} at most and "
+        "{executors_mean:.1f} on average; the plan takes all of them as present from start to end, "
+        "so that a fixed number may be faster; profile a run with a fixed number"
+    ),
     FindingCode.JOBS_FAILED: "{num_jobs:#job} failed in the profiled run",
     FindingCode.SKEWED_STAGE: _skewed_stage,
     FindingCode.SWITCHES_TURNED: _switches_turned,

@@ -26,6 +26,7 @@ from headway.planner.kinds.deadline import plan_for_deadline
 from headway.planner.kinds.recorded_job import batch_graph, is_complete
 from headway.report.batch_explanation import batch_explanation_text
 from headway.report.sheet_text import sheet_text
+from headway.words import all_words
 from tests.domain.test_application_profile import a_batch_application, a_recorded_stage
 from tests.planner.test_deadline import NODE, a_long_job
 from tests.seeds import seeds
@@ -119,6 +120,10 @@ def lacking(**changes: Any) -> ApplicationProfile:
     return replace(profile, coverage=replace(profile.coverage, **changes))
 
 
+def failed_last(**changes: Any) -> ApplicationProfile:
+    return replace(lacking(**changes), num_jobs_failed=1, last_job_failed=1)
+
+
 def with_unfinished_stage() -> ApplicationProfile:
     first, second = a_long_job().stages
     return replace(a_long_job(), stages=(first, replace(second, num_finished=60)))
@@ -126,6 +131,11 @@ def with_unfinished_stage() -> ApplicationProfile:
 
 LACKING: dict[str, tuple[Callable[[], ApplicationProfile], str]] = {
     "end": (lambda: lacking(has_end=False), "the log lacks its end:"),
+    "failed": (failed_last, "the last job failed, so that the run may have ended early:"),
+    "failed task": (
+        lambda: failed_last(tasks=Share(seen=300, expected=400)),
+        "the last job failed and 100 of 400 tasks did not finish, so that the run may have",
+    ),
     "start": (lambda: lacking(has_start=False), "the log lacks its start:"),
     "both": (lambda: lacking(has_start=False, has_end=False), "lacks its start and its end:"),
     "all": (
@@ -185,6 +195,51 @@ def test_the_command_says_that_the_log_is_incomplete_and_fails_if_strict(
     assert "outside the profiled range" not in emitted
     assert run(["plan", str(path), "--target", "deadline <= 5s"]) == 3
     assert "note: the log lacks its end:" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("rows_ratio", "cause"),
+    [
+        (None, ": skew or a slow start, which more nodes do not fix"),
+        (4.0, ": skew, which more nodes do not fix"),
+        (1.04, ", but no task read more than 1.0 times the mean rows: a slow start, or rows that"),
+    ],
+)
+def test_a_long_task_is_skew_only_if_tasks_read_unequal_rows(
+    rows_ratio: float | None, cause: str
+) -> None:
+    first, second = a_long_job().stages
+    first = replace(first, task_max_s=16.0, largest_task_ratio=rows_ratio)
+    profile = replace(a_long_job(), stages=(first, second))
+    plan = plan_for_deadline(profile, Deadline(limit_s=400.0), [NODE])
+    (text,) = (text for text in all_words(plan.findings) if "longest task" in text)
+    assert f"16.0 s, 4.0 times the mean{cause}" in text
+
+
+def test_executors_that_came_and_went_are_named() -> None:
+    profile = a_long_job()
+    varied = replace(profile.cluster, executors_mean=1.3)
+    properties = {"spark.dynamicAllocation.enabled": "true"}
+    dynamic = replace(profile.application, properties=properties)
+
+    def notes(**changes: Any) -> str:
+        job = replace(profile, **changes)
+        return " ".join(all_words(plan_for_deadline(job, Deadline(limit_s=250.0), [NODE]).findings))
+
+    words = "allocated executors dynamically, 2 executors at most and 1.3 on average"
+    assert words in notes(cluster=varied, application=dynamic)
+    assert words not in notes(application=dynamic)
+    # Executors that started late were there for a part of the time, too.
+    assert words not in notes(cluster=varied)
+
+
+def test_a_failed_job_is_said_once() -> None:
+    plan = plan_for_deadline(failed_last(), Deadline(limit_s=250.0), [NODE])
+    codes = [finding.code for finding in plan.findings]
+    assert FindingCode.JOBS_FAILED not in codes
+    others = replace(failed_last(), num_jobs_failed=2)
+    plan = plan_for_deadline(others, Deadline(limit_s=250.0), [NODE])
+    assert "2 jobs failed in the profiled run" in all_words(plan.findings)
 
 
 def test_a_few_missing_tasks_are_no_reason() -> None:

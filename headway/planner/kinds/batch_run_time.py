@@ -37,6 +37,8 @@ from headway.planner.kinds.recorded_job import (
 _FARTHEST_SCORE, _SCORE_TOLERANCE = 3.0, 1e-6
 # A profile may say that nothing takes time, and that nothing varies.
 _LEAST = 1e-9
+_DYNAMIC_ALLOCATION = "spark.dynamicAllocation.enabled"
+_PART_OF_EXECUTOR = 0.05  # less is not shown
 # The recorded run and the future run each deviate by the usual spread: theory.md (P16).
 _OWN_SPREAD = of_runs_and_fit(USUAL_RUN_TO_RUN_RATIO.value, num_settings=1, num_learned=1)
 
@@ -56,7 +58,8 @@ class BatchRunTime:
     """The stage graph, what it does not contain, and the ratio of the recorded run to it.
 
     ``stages_ratio`` is that of the stages alone if the run was shorter than its model, since the
-    driver's time was measured. ``chain_s`` is the longest chain of longest recorded tasks.
+    driver's time was measured. ``chain_s`` is the longest chain of longest recorded tasks, and
+    ``light_chain_s`` what light stages add to it.
     ``core_speed_ratio`` is the speed of the cores over that of the profiled ones. [-]
     """
 
@@ -64,6 +67,7 @@ class BatchRunTime:
     dag: StageDag
     seen_slots: int
     chain_s: float
+    light_chain_s: float = 0.0
     modelled_ratio: float = 1.0
     stages_ratio: float = 1.0
     core_speed_ratio: float = 1.0
@@ -76,7 +80,13 @@ class BatchRunTime:
         require_tasks(profile)
         dag = batch_graph(profile)
         chain_s = longest_chain_s(profile, dag)
-        as_seen = cls(profile=profile, dag=dag, seen_slots=seen_slots, chain_s=chain_s)
+        as_seen = cls(
+            profile=profile,
+            dag=dag,
+            seen_slots=seen_slots,
+            chain_s=chain_s,
+            light_chain_s=max((profile.other_stages.chain_s or 0.0) - chain_s, 0.0),
+        )
         ratio = stages_ratio = 1.0
         # Declared figures ran nowhere, and how long all of an incomplete log ran is unknown.
         if profile.provenance == "measured" and is_complete(profile):
@@ -97,13 +107,17 @@ class BatchRunTime:
         return sum(self.parts_s(slots).values())
 
     def parts_s(self, slots: int) -> dict[str, float]:
-        """Mean run time: driver alone, the graph, and light stages as evenly distributed work."""
+        """Mean run time: driver alone, the graph, and light stages.
+
+        These are evenly distributed work, but take no less than their longest tasks in a chain.
+        """
         stages_s = max(run_time(self.dag, slots).mean_s, self.chain_s) / self.core_speed_ratio
-        others_s = self.profile.other_stages.task_time_s / slots / self.core_speed_ratio
+        light_s = max(self.profile.other_stages.task_time_s / slots, self.light_chain_s)
+        light_s /= self.core_speed_ratio
         parts_s = {
             "driver": max(self.modelled_ratio, 1.0) * self.profile.driver_only_s,
             "stages": self.stages_ratio * stages_s,
-            "light stages": self.stages_ratio * others_s,
+            "light stages": self.stages_ratio * light_s,
         }
         parts_s["stages"] += max(self._shortest_s(slots) - sum(parts_s.values()), 0.0)
         return parts_s
@@ -111,8 +125,12 @@ class BatchRunTime:
     def _shortest_s(self, slots: int) -> float:
         """What no scheduling goes below: all work distributed evenly, and the longest chain."""
         work_s = self.dag.work_s + self.profile.other_stages.task_time_s
-        stages_s = max(work_s / slots, self.chain_s) / self.core_speed_ratio
+        stages_s = max(work_s / slots, self._longest_chain_s) / self.core_speed_ratio
         return self.profile.driver_only_s + stages_s
+
+    @property
+    def _longest_chain_s(self) -> float:
+        return self.chain_s + self.light_chain_s
 
     def doublings_beyond(self, slots: int) -> float:
         """Doublings between this number of slots and that of the recorded run."""
@@ -180,7 +198,7 @@ class BatchRunTime:
         """
         if self.profile.declared is not None:
             return self.mean_s(sum(stage.num_tasks for stage in self.dag.stages))
-        return self.profile.driver_only_s + self.chain_s / self.core_speed_ratio
+        return self.profile.driver_only_s + self._longest_chain_s / self.core_speed_ratio
 
     def is_calibrated(self, slots: int) -> bool:
         """Whether this number of slots is within the profiled range of a whole run."""
@@ -194,6 +212,8 @@ class BatchRunTime:
             return
         if not is_complete(self.profile):
             yield incomplete_log(self.profile)
+        if (varied := _executors_varied(self.profile)) is not None:
+            yield varied
         if not self._is_within_reach(slots):
             yield Finding(
                 code=FindingCode.SLOTS_FAR_OFF,
@@ -207,18 +227,31 @@ class BatchRunTime:
         ratio = self.modelled_ratio
         if not 1.0 / FAR_OFF_RATIO.value <= ratio <= FAR_OFF_RATIO.value:
             yield Finding(code=FindingCode.MODEL_FAR_OFF, numbers={"modelled_ratio": ratio})
-        if self.profile.num_jobs_failed:
+        # That the last one failed is part of what makes a log incomplete.
+        if self.profile.num_jobs_failed > (self.profile.last_job_failed is not None):
             numbers: dict[str, float] = {"num_jobs": self.profile.num_jobs_failed}
             yield Finding(code=FindingCode.JOBS_FAILED, numbers=numbers)
         largest = max(self.profile.stages, key=lambda stage: stage.task_time_s)
         mean_s, longest_s = largest.task_mean_s, largest.task_max_s
         if longest_s > LONGEST_TASK_RATIO.value * mean_s:
             numbers = {"stage_id": largest.id, "longest_s": longest_s, "mean_s": mean_s}
+            if largest.largest_task_ratio is not None:
+                numbers["rows_ratio"] = largest.largest_task_ratio
             names = {"stage": largest.called}
             yield Finding(code=FindingCode.SKEWED_STAGE, numbers=numbers, names=names)
 
     def _is_within_reach(self, slots: int) -> bool:
         return bool(is_within_reach(self.doublings_beyond(slots)))
+
+
+def _executors_varied(profile: ApplicationProfile) -> Finding | None:
+    """That executors came and went as the profiled run needed them, if so."""
+    cluster = profile.cluster
+    is_dynamic = profile.application.properties.get(_DYNAMIC_ALLOCATION) == "true"
+    if not is_dynamic or cluster.executors_mean > cluster.executors - _PART_OF_EXECUTOR:
+        return None
+    numbers = {"executors": float(cluster.executors), "executors_mean": cluster.executors_mean}
+    return Finding(code=FindingCode.EXECUTORS_VARIED, numbers=numbers)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -79,7 +79,8 @@ def plan_for_deadline(
     waits for the stage that ended last before it started, since jobs follow each other as the
     program submits them. The tasks of a stage vary as recorded, but by no more than the spread with
     which the longest of them (X2) is the longest recorded one. Light stages are work distributed
-    over the slots, and the driver's time alone is added. If the recorded run took longer than the
+    over the slots, but take no less than what their longest recorded tasks add to the longest
+    chain of all stages. The driver's time alone is added. If the recorded run took longer than the
     model at its slots, the total is scaled by the ratio; if it took less, the stages are, since the
     driver's time was measured. No run time is below the driver's time and the recorded work over
     the slots, nor below the physical floor: the driver's time, and the longest chain of stages with

@@ -7,13 +7,13 @@ from dataclasses import replace
 
 from headway.assumptions.logs import LEAST_TASKS_RATIO, LEAST_USUAL_RATIO
 from headway.domain import ApplicationProfile, Finding, FindingCode, RecordedStage, Share
+from headway.domain.application_profile import SAME_MOMENT_S
 from headway.errors import InputError
 from headway.models.laws.distributions import cv_with_largest
 from headway.models.stages.dag import StageDag
 from headway.models.stages.schedule import JobStage
 from headway.units import counted
 
-_SAME_MOMENT_S = 0.001
 # A profile may say that nothing takes time.
 _SHORTEST_S = 1e-9
 
@@ -35,7 +35,7 @@ def job_stages(stages: Sequence[RecordedStage]) -> Iterator[JobStage]:
     for index, stage in enumerate(stages):
         parents = stage.parents
         if not parents:
-            begun_s = stage.submitted_s + _SAME_MOMENT_S
+            begun_s = stage.submitted_s + SAME_MOMENT_S
             completed = [earlier for earlier in range(index) if completed_s[earlier] <= begun_s]
             last = max(completed, key=completed_s.__getitem__, default=None)
             parents = () if last is None else (last,)
@@ -65,11 +65,12 @@ def longest_chain_s(profile: ApplicationProfile, dag: StageDag) -> float:
 
 
 def is_complete(profile: ApplicationProfile) -> bool:
-    """Whether the log contains the whole run, but for a few tasks."""
+    """Whether the log contains the whole run, but for a few tasks, and no failure ended it."""
     coverage = profile.coverage
     is_whole = coverage.has_start and coverage.has_end and not coverage.compacted
     return (
         is_whole
+        and profile.last_job_failed is None
         and not coverage.missing_parts
         and _tasks_in_log(profile).ratio >= LEAST_USUAL_RATIO.value
     )
@@ -89,6 +90,7 @@ def require_tasks(profile: ApplicationProfile) -> None:
 def incomplete_log(profile: ApplicationProfile) -> Finding:
     """What the log lacks, of one that is not complete."""
     coverage, tasks = profile.coverage, _tasks_in_log(profile)
+    failed = {} if profile.last_job_failed is None else {"last_job_failed": 1.0}
     return Finding(
         code=FindingCode.LOG_INCOMPLETE,
         numbers={
@@ -96,6 +98,7 @@ def incomplete_log(profile: ApplicationProfile) -> Finding:
             "expected_tasks": tasks.expected,
             "has_start": float(coverage.has_start and not coverage.compacted),
             "has_end": float(coverage.has_end),
+            **failed,
         },
     )
 

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeGuard
 
-from headway.domain.application_profile import MOST_STAGES, OtherStages, RecordedStage
+from headway.domain.application_profile import (
+    MOST_STAGES,
+    SAME_MOMENT_S,
+    OtherStages,
+    RecordedStage,
+)
 from headway.lazy_classes import dataclass
 from headway.profiler.operators import Operator, operators_in_words
 from headway.profiler.rows import Record
@@ -148,8 +154,9 @@ def recorded_stage(
     )
 
 
-def other_stages(stages: Sequence[StageSums]) -> OtherStages:
+def other_stages(stages: Sequence[StageSums], chain_s: float | None = None) -> OtherStages:
     return OtherStages(
+        chain_s=chain_s if stages else None,
         num_stages=len(stages),
         num_tasks=sum(stage.num_finished for stage in stages),
         num_failed=sum(stage.num_failed for stage in stages),
@@ -159,6 +166,28 @@ def other_stages(stages: Sequence[StageSums]) -> OtherStages:
         shuffle_write_bytes=round(sum(stage.shuffle_write_bytes for stage in stages)),
         spilled_bytes=round(sum(stage.spilled_bytes for stage in stages)),
     )
+
+
+def longest_chain_s(stages: Iterable[StageSums]) -> float:
+    """Time of the longest chain of stages if each takes its longest task [s].
+
+    A stage none of whose parents ran waits for the one that ended last before it began, since jobs
+    follow each other as the driver's program submits them: theory.md (P16). A task that outlived
+    its stage was not waited for.
+    """
+    spans = [(*stage.span_s, stage) for stage in stages if stage.span_s is not None]
+    spans.sort(key=lambda span: (span[0], span[2].stage_id))
+    in_order_of_end = sorted(spans, key=lambda span: span[1])
+    ends_s = [end_s for _, end_s, _ in in_order_of_end]
+    chains_s: dict[int, float] = {}
+    for start_s, end_s, stage in spans:
+        above = [chains_s[parent] for parent in stage.parent_ids if parent in chains_s]
+        num_ended = bisect_right(ends_s, start_s + SAME_MOMENT_S)
+        if not above and num_ended:
+            above = [chains_s.get(in_order_of_end[num_ended - 1][2].stage_id, 0.0)]
+        longest_task_s = min(stage.task_max_s, end_s - start_s)
+        chains_s[stage.stage_id] = max(above, default=0.0) + longest_task_s
+    return max(chains_s.values(), default=0.0)
 
 
 def _sums_of(attempts: Sequence[Record]) -> StageSums:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -42,6 +42,11 @@ def profile_application(
     stages = application_stages.stage_sums(stage_runs)
     listed = application_stages.heaviest(stages)
     if not listed:
+        if _ran_no_job(facts, stages, coverage):
+            raise EventLogError(
+                f"application {application.id}: it ran no Spark job from its start to its end, so "
+                "executors would change nothing; profile a run that has jobs"
+            )
         fault = "no stage is on record"
         if stages:
             fault = f"none of its {len(stages)} stages on record has a finished task with metrics"
@@ -62,6 +67,10 @@ def profile_application(
     if (damaged := application_stages.num_damaged(stage_runs)) > 0:
         notes.append(f"{counted(damaged, 'stage')} left out of all sums: their times make no sense")
     in_profile = [stage for batch in steady.typical for stage in batch.stages] if steady else listed
+    last_job_failed = None
+    if not is_dstreams:
+        last_job_failed = _last_job_if_failed(facts, stages)
+        notes += _failure_notes(facts, stages, last_job_failed)
     ids = {stage.stage_id for stage in in_profile}
     unlisted = [stage for stage in stages if stage.stage_id not in ids]
     return ApplicationProfile(
@@ -76,11 +85,14 @@ def profile_application(
             facts.ids_of(schema.JOB_START).num_distinct, facts.ids_of(schema.JOB_END).num_distinct
         ),
         num_jobs_failed=facts.num_failed_jobs,
+        last_job_failed=last_job_failed,
         dstreams=dstreams.dstreams_profile(steady, len(endless)) if steady else None,
         stages=dstreams.typical_stages(steady)
         if steady
         else recorded_stages(listed, stages, start_s),
-        other_stages=application_stages.other_stages(unlisted),
+        other_stages=application_stages.other_stages(
+            unlisted, None if is_dstreams else application_stages.longest_chain_s(stages)
+        ),
         memory=memory_of(stages),
         coverage=coverage,
         notes=(
@@ -166,6 +178,42 @@ def _with_limit(
         return cluster
     notes.append(limit_in_words(limit, cores))
     return replace(cluster, tasks_per_executor=num_tasks)
+
+
+def _ran_no_job(facts: ApplicationFacts, stages: Sequence[StageSums], coverage: Coverage) -> bool:
+    """Whether the log has all of an application without a job."""
+    is_cut = coverage.compacted or coverage.missing_parts or coverage.lost_events
+    is_whole = coverage.has_start and coverage.has_end and not is_cut
+    return is_whole and not stages and not facts.ids_of(schema.JOB_START).num_distinct
+
+
+def _last_job_if_failed(facts: ApplicationFacts, stages: Sequence[StageSums]) -> int | None:
+    """The number of the last job, by the stages on record, if one of its stages failed."""
+    last = max((stage.job_id for stage in stages if stage.job_id is not None), default=None)
+    is_failed = any(stage.failed for stage in stages if stage.job_id == last)
+    return last if facts.num_failed_jobs and is_failed else None
+
+
+def _failure_notes(
+    facts: ApplicationFacts, stages: Sequence[StageSums], last_job_failed: int | None
+) -> Iterator[str]:
+    """Which jobs failed, and what was done again."""
+    num_failed = facts.num_failed_jobs
+    early = "the run may have ended early"
+    if last_job_failed is None and num_failed:
+        yield f"{counted(num_failed, 'job')} failed"
+    elif num_failed == 1:
+        yield f"the last job failed: {early}"
+    elif num_failed:
+        yield f"{counted(num_failed, 'job')} failed, the last one among them: {early}"
+    num_tasks = sum(stage.num_failed for stage in stages)
+    if num_tasks:
+        again = [stage for stage in stages if stage.num_attempts > 1]
+        of_stages = f" ({counted(len(again), 'stage')} ran again)" if again else ""
+        yield (
+            f"attempts of tasks that failed or were stopped: {num_tasks:,}{of_stages}; what they "
+            "took is part of the run time"
+        )
 
 
 def _stage_notes(stages: Sequence[StageSums], listed: Sequence[StageSums]) -> list[str]:

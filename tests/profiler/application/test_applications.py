@@ -18,6 +18,7 @@ from headway.domain import ApplicationProfile, RecordedStage
 from headway.domain.application_profile import MOST_STAGES
 from headway.errors import EventLogError
 from headway.formats.profile_file import dump_profile
+from headway.planner.kinds.batch_run_time import BatchRunTime
 from headway.profiler import schema
 from headway.profiler.application.applications import profile_application
 from headway.profiler.collect import collect
@@ -177,6 +178,14 @@ def failed() -> AppLog:
     return written
 
 
+def recovered() -> AppLog:
+    """The first of two jobs fails, and the program goes on."""
+    written = joined()
+    written.of("StageCompleted")[2]["Stage Info"]["Failure Reason"] = "Job aborted"
+    written.of("JobEnd")[0]["Job Result"] = {"Result": "JobFailed"}
+    return written
+
+
 def of_many_stages() -> AppLog:
     """Stages in one chain, light and heavy in turn, 120 of the heavy ones."""
     written = log()
@@ -190,6 +199,22 @@ def of_many_stages() -> AppLog:
         for place in range(240)
     ]
     return written.end(written.add_job(chain, STARTED_S))
+
+
+def of_many_jobs() -> AppLog:
+    """A loop of 240 jobs of one task each, on eight slots."""
+    written, ended_s = log(), STARTED_S
+    for number in range(240):
+        ended_s = written.add_job([Work(task_s=(0.2 if number % 2 else 0.1,))], ended_s + 0.05)
+    return written.end(ended_s)
+
+
+def of_many_wide_jobs() -> AppLog:
+    """A loop of 240 jobs of four tasks each, on two slots."""
+    written, ended_s = log(executors=(2,)), STARTED_S
+    for _ in range(240):
+        ended_s = written.add_job([Work(task_s=(0.2,) * 4)], ended_s + 0.05)
+    return written.end(ended_s)
 
 
 def with_empty_stage() -> AppLog:
@@ -297,7 +322,10 @@ CASES: dict[str, Callable[[], AppLog]] = {
         parents_last,
         retried,
         failed,
+        recovered,
         of_many_stages,
+        of_many_jobs,
+        of_many_wide_jobs,
         with_empty_stage,
         without_tasks,
         garbled,
@@ -454,14 +482,30 @@ def test_attempts_of_a_stage_are_one_stage(profiled: Profiled) -> None:
     assert scan.rows_read == 800
     assert scan.largest_task_ratio == 2.5
     assert scan.completed_s == pytest.approx(40.0)
-    assert profile.num_jobs_failed == 0
+    assert (profile.num_jobs_failed, profile.last_job_failed) == (0, None)
+    again = "attempts of tasks that failed or were stopped: 1 (1 stage ran again); what they took"
+    assert any(again in note for note in profile.notes)
+    assert not any("attempts" in note for note in profiled("joined").notes)
 
 
 def test_failed_jobs_are_counted_and_their_reasons_kept_out(profiled: Profiled) -> None:
     profile = profiled("failed")
-    assert (profile.num_jobs, profile.num_jobs_failed) == (2, 1)
+    assert (profile.num_jobs, profile.num_jobs_failed, profile.last_job_failed) == (2, 1, 1)
+    assert "the last job failed: the run may have ended early" in profile.notes
     assert len(profile.stages) == 4
     assert "secret" not in dump_profile(profile)
+
+
+def test_a_program_that_goes_on_after_a_failed_job_ended_by_itself(profiled: Profiled) -> None:
+    profile = profiled("recovered")
+    assert (profile.num_jobs_failed, profile.last_job_failed) == (1, None)
+    assert "1 job failed" in profile.notes
+
+
+def test_the_summary_says_how_long_the_driver_was_alone(profiled: Profiled) -> None:
+    text = profile_summary(profiled("joined"))
+    assert "  the driver alone, without a running stage: 42.0 s, 87% of the run time\n" in text
+    assert "driver alone" not in profile_summary(profiled("dstreams"))
 
 
 def test_of_many_stages_the_heaviest_are_listed_and_the_others_summed(profiled: Profiled) -> None:
@@ -480,6 +524,27 @@ def test_of_many_stages_the_heaviest_are_listed_and_the_others_summed(profiled: 
         (place - 1,) if place else () for place in range(MOST_STAGES)
     ]
     assert any("100 of 240 stages are listed, with 55.6% of" in note for note in profile.notes)
+    assert others.chain_s == pytest.approx(120 * 0.1 + 120 * 0.2)
+
+
+def test_more_slots_do_not_shorten_a_loop_of_many_small_jobs(profiled: Profiled) -> None:
+    profile = profiled("of_many_jobs")
+    chain_s = 120 * (0.1 + 0.2)
+    assert profile.other_stages.chain_s == pytest.approx(chain_s)
+    job = BatchRunTime.of(profile, 8)
+    assert job.modelled_ratio == pytest.approx(1.0, abs=0.01)
+    for slots in (1, 8, 64):
+        assert job.mean_s(slots) == pytest.approx(profile.duration_s, rel=0.01)
+    assert job.floor_s() == pytest.approx(profile.driver_only_s + chain_s)
+
+
+def test_light_stages_share_the_slots_down_to_their_longest_tasks(profiled: Profiled) -> None:
+    """Of 240 jobs of four tasks, those that are not listed are as fast as the others."""
+    profile = profiled("of_many_wide_jobs")
+    job = BatchRunTime.of(profile, 2)
+    for slots, rounds in ((1, 4), (2, 2), (4, 1), (32, 1)):
+        expected_s = profile.driver_only_s + 240 * rounds * 0.2
+        assert job.mean_s(slots) == pytest.approx(expected_s, rel=0.01)
 
 
 def test_a_stage_without_finished_tasks_is_passed_through(profiled: Profiled) -> None:
@@ -692,7 +757,9 @@ def check_profiles_add_up(logs: tuple[EventLog, ...], folder: Path) -> int:
             continue
         totals = counted(lines_of(real, app))
         if totals.num_tasks == 0:
-            with pytest.raises(EventLogError, match=r"has a finished task|no stage is on record"):
+            with pytest.raises(
+                EventLogError, match=r"has a finished task|no stage is on record|ran no Spark job"
+            ):
                 real.profile(app)
             continue
         profile = real.profile(app)
@@ -722,6 +789,15 @@ def test_a_log_without_stages_says_so(tmp_path: Path) -> None:
     """Not "none of its 0 stages"."""
     start = {"Event": "SparkListenerLogStart", "Spark Version": "3.5.0"}
     log_file = write_plain([json.dumps(start)], tmp_path / "log")
+    with pytest.raises(EventLogError, match="no stage is on record; record the application"):
+        profile_and_tables([log_file], None)
+
+
+def test_a_whole_log_without_jobs_says_so(tmp_path: Path) -> None:
+    log_file = write_plain(log().end(EPOCH_S + 9).lines, tmp_path / "log")
+    with pytest.raises(EventLogError, match="ran no Spark job from its start to its end, so"):
+        profile_and_tables([log_file], None)
+    log_file = write_plain(log().lines, tmp_path / "cut")
     with pytest.raises(EventLogError, match="no stage is on record; record the application"):
         profile_and_tables([log_file], None)
 
