@@ -156,7 +156,8 @@ class _Constructor:
 
     def __get__(self, instance: object, owner: type | None = None) -> Any:
         self.num_left -= 1
-        if instance is None or self.num_left < 0:
+        # Python 3.13 asks for the signature of a class as if the class were an instance.
+        if instance is None or isinstance(instance, type) or self.num_left < 0:
             return self._compiled().__get__(instance, owner)
         return partial(self._fill, instance)
 

@@ -6,6 +6,7 @@ import copy
 import json
 import os
 import socket
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -113,7 +114,8 @@ def test_a_hostile_file_is_refused_in_a_sentence(tmp_path: Path, reader: str, co
         ('{"a": 9223372036854775808}', "1:7", "9223372036854775808; expected a finite number"),
         ('\n{"a": "\\udfff"}', "2:8", "half a character"),
         ("[" * 101 + "]" * 101, "1:101", "no JSON: nested more than 100 deep"),
-        ('{"a": 1,}', "1:9", "no JSON"),
+        # Python 3.13 names the comma, earlier ones the brace.
+        ('{"a": 1,}', "1:8" if sys.version_info >= (3, 13) else "1:9", "no JSON"),
     ],
 )
 def test_what_is_wrong_is_said_with_its_place(text: str, place: str, what: str) -> None:

@@ -17,7 +17,7 @@ from headway.formats.text_file import write_text
 
 NOBODY = 65534
 PACKAGE = Path(text_file.__file__).parents[1]
-_WRITES = re.compile(r"\.write_(?:text|bytes)\(|\bopen\([^)]*[\"'][wax+]b?[\"']")
+_WRITES = re.compile(r"\.write_(?:text|bytes)\(|\bopen\([^)]*[\"'][wax]\+?b?[\"']")
 # Into folders of our own, that others cannot write to.
 _OWN_FOLDERS = {
     # The lock of a tuner must be new, and lines are added to its log.
