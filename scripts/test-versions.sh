@@ -14,5 +14,5 @@ for version in 3.5.9 4.0.1 4.3.0; do
         touch "$environment/.ready"
     fi
     echo "PySpark $version"
-    "$environment/bin/python" -m pytest -m "not robustness" tests/profiler tests/runtime
+    "$environment/bin/python" -m pytest -m "not robustness" tests/profiler tests/runtime tests/tuning
 done
