@@ -16,6 +16,7 @@ from headway.api.page import page as page_of
 from headway.api.result_kinds import sheet_of
 from headway.cli.main import run
 from headway.domain import ApplicationProfile, Deadline, FindingCode, Share
+from headway.domain.application_profile import OtherStages
 from headway.domain.configuration import Cluster
 from headway.errors import InputError
 from headway.formats.as_json import deadline_json, json_text
@@ -55,6 +56,22 @@ def test_no_run_time_is_below_the_recorded_work_or_the_longest_task() -> None:
     assert job.mean_s(40) == pytest.approx(190.0)
 
 
+def test_tasks_that_overlap_on_record_do_not_make_the_recorded_run_longer() -> None:
+    """1000 tasks of 10 ms on two slots, which took 4 s: each was counted for 2 ms too long."""
+    stage = a_recorded_stage(
+        num_tasks=1000, num_finished=1000, task_mean_s=0.01, task_sd_s=0.001,
+        task_max_s=0.02, submitted_s=2.0, completed_s=6.0,
+    )  # fmt: skip
+    profile = a_batch_application(
+        stages=(stage,), duration_s=6.0, driver_only_s=2.0, other_stages=OtherStages()
+    )
+    job = BatchRunTime.of(profile, 2)
+    for slots, stages_s in ((1, 8.0), (2, 4.0), (8, 1.0)):
+        assert job.mean_s(slots) == pytest.approx(2.0 + stages_s, rel=0.02)
+        assert job.least_s(slots, 0.95) <= job.planned_s(slots, 0.95)
+    assert job.mean_s(2) == pytest.approx(profile.duration_s)
+
+
 def test_tasks_do_not_vary_by_more_than_their_longest_shows() -> None:
     """A lognormal with their standard deviation has a longest value of nearly three times that."""
     profile = a_few_long_tasks()
@@ -88,7 +105,12 @@ def test_bounds_hold_for_every_job_number_of_slots_and_speed(seed: int) -> None:
     )
     work_s = sum(stage.task_time_s for stage in stages) + profile.other_stages.task_time_s
     speed = float(rng.uniform(0.5, 2.0))
-    job = BatchRunTime.of(profile, int(rng.integers(1, 60)), speed)
+    seen_slots = int(rng.integers(1, 60))
+    # Tasks overlapped on record if they had too few slots for their work.
+    work_s = min(work_s, ended_s * seen_slots)
+    as_recorded = BatchRunTime.of(profile, seen_slots)
+    assert as_recorded.mean_s(seen_slots) == pytest.approx(ended_s + driver_s)
+    job = BatchRunTime.of(profile, seen_slots, speed)
     assert job.floor_s() == pytest.approx(driver_s + chain_s / speed)
     for slots in SLOTS:
         mean_s = job.mean_s(slots)

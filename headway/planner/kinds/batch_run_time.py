@@ -61,6 +61,8 @@ class BatchRunTime:
     driver's time was measured. ``chain_s`` is the longest chain of longest recorded tasks, and
     ``light_chain_s`` what light stages add to it.
     ``core_speed_ratio`` is the speed of the cores over that of the profiled ones. [-]
+    ``work_ratio`` is below 1 if the tasks overlapped on record: Spark counts a task until the
+    driver has its result, when the next one has begun on its slot.
     """
 
     profile: ApplicationProfile
@@ -71,6 +73,7 @@ class BatchRunTime:
     modelled_ratio: float = 1.0
     stages_ratio: float = 1.0
     core_speed_ratio: float = 1.0
+    work_ratio: float = 1.0
 
     @classmethod
     def of(
@@ -87,7 +90,7 @@ class BatchRunTime:
             chain_s=chain_s,
             light_chain_s=max((profile.other_stages.chain_s or 0.0) - chain_s, 0.0),
         )
-        ratio = stages_ratio = 1.0
+        ratio = stages_ratio = work_ratio = 1.0
         # Declared figures ran nowhere, and how long all of an incomplete log ran is unknown.
         if profile.provenance == "measured" and is_complete(profile):
             driver_s, modelled_s = profile.driver_only_s, as_seen.mean_s(seen_slots)
@@ -95,12 +98,20 @@ class BatchRunTime:
             if ratio < 1.0:
                 recorded_s = profile.duration_s - driver_s
                 stages_ratio = min(recorded_s / max(modelled_s - driver_s, _LEAST), 1.0)
+                even_s = as_seen.work_s / seen_slots
+                work_ratio = min(recorded_s / max(even_s, _LEAST), 1.0)
         return replace(
             as_seen,
             modelled_ratio=ratio,
             stages_ratio=stages_ratio,
             core_speed_ratio=core_speed_ratio,
+            work_ratio=work_ratio,
         )
+
+    @property
+    def work_s(self) -> float:
+        """Time of all tasks, those of light stages among them."""
+        return self.dag.work_s + self.profile.other_stages.task_time_s
 
     def mean_s(self, slots: int) -> float:
         """Mean run time, as the sum of its parts."""
@@ -124,8 +135,8 @@ class BatchRunTime:
 
     def _shortest_s(self, slots: int) -> float:
         """What no scheduling goes below: all work distributed evenly, and the longest chain."""
-        work_s = self.dag.work_s + self.profile.other_stages.task_time_s
-        stages_s = max(work_s / slots, self._longest_chain_s) / self.core_speed_ratio
+        even_s = self.work_ratio * self.work_s / slots
+        stages_s = max(even_s, self._longest_chain_s) / self.core_speed_ratio
         return self.profile.driver_only_s + stages_s
 
     @property

@@ -83,7 +83,8 @@ def plan_for_deadline(
     chain of all stages. The driver's time alone is added. If the recorded run took longer than the
     model at its slots, the total is scaled by the ratio; if it took less, the stages are, since the
     driver's time was measured. No run time is below the driver's time and the recorded work over
-    the slots, nor below the physical floor: the driver's time, and the longest chain of stages with
+    the slots (less what overlapped on record, since Spark counts a task until the driver has its
+    result), nor below the physical floor: the driver's time, and the longest chain of stages with
     the longest recorded task of each. Declared figures are not scaled (P19). Nor is a log without
     its start, its end or more than a hundredth of its tasks: that plan is of the recorded work, and
     not calibrated. With less than half of the tasks, there is no plan. A plan adds to the logarithm
