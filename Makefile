@@ -60,7 +60,7 @@ tests: $(READY) java
 
 # What a change elsewhere breaks most often: names on generated pages, printed examples, counts of the house.
 WHOLE := architecture arguments assumptions docs doors findings house_rules language readme results theory
-quick: lint types imports  ## two minutes before each commit: style, types, generated pages, rules of the house, goldens
+quick: lint types imports  ## a minute before each commit: style, types, generated pages, rules of the house, goldens
 	$(BIN)/python -m pytest -n 2 --dist loadgroup --no-loadscope-reorder -m "not spark and not jvm and not statistical and not robustness" $(WHOLE:%=tests/test_%.py) tests/goldens
 
 test-costs: $(READY) java  ## processor time and peak memory of each test of `make test`

@@ -72,7 +72,7 @@ def _why_not_calibrated(plan: Answer) -> str:
     if plan.provenance != "measured":
         return "based on declared costs; nothing was measured"
     if any(finding.code is FindingCode.LOG_INCOMPLETE for finding in plan.findings):
-        return "the log of the profiled run is incomplete"
+        return "the log of the profiled run may lack a part of it"
     return "these settings are outside the profiled range"
 
 

@@ -17,6 +17,8 @@ from headway.profiler.rows import Record
 from headway.profiler.streaming.job_runs import NO_EVENT, listed
 from headway.profiler.streaming.summarize import application_of, summarize
 
+_OPTIONS = {"queries": "--query"}
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventCounts:
@@ -68,7 +70,8 @@ def surveys(
                 _require_no_silent_queries(queries, facts, of_app.stage_runs)
                 profile = profile_application(facts, of_app.stage_runs, coverage, version)
         except HeadwayError as error:
-            why_not = str(error).removeprefix(f"{log.name}: ")
+            # It is read beside `headway profile`, whose options choose among what is listed.
+            why_not = error.message_with(_OPTIONS).removeprefix(f"{log.name}: ")
         yield LogSurvey(
             name=log.name,
             application=application_of(facts),

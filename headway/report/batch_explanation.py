@@ -152,7 +152,7 @@ def _uncertainty(plan: BatchAnswer) -> list[str]:
     planned = f"the run is taken to last {ratio:.3g} times as long as expected, {reason}"
     lines = paragraphs(f"Planned at a confidence level of {plan.confidence:.0%}: {planned}")
     if is_partial(plan):
-        lines += paragraphs("Not calibrated: the log is incomplete, see the notes.")
+        lines += paragraphs("Not calibrated: the log may lack a part of the run, see the notes.")
     elif not plan.calibrated and plan.declared is None:
         lines += paragraphs("Extrapolated: outside the profiled range, see the notes.")
     return lines + paragraphs(*all_words(plan.findings), lead="  note: ")

@@ -68,6 +68,9 @@ def test_runs_with_other_sources_are_taken_together_when_named(
     refused = capsys.readouterr().err
     assert "the queries are different jobs" in refused
     assert "if they are runs of one job, take them together with --query orders, else" in refused
+    assert run(["profile", str(log), "--check"]) == 0
+    checked = " ".join(capsys.readouterr().out.split())
+    assert "if they are runs of one job, take them together with --query orders, else" in checked
     assert run(["backtest", str(log), "--query", "orders"]) == 0
     assert "in 2 held-out runs" in capsys.readouterr().out
 
