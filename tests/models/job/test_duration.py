@@ -220,7 +220,8 @@ def test_bends_change_the_slope_as_they_change_the_time(
     # A line between two sizes falls by next to nothing where the power of the rows is curved.
     steps_s = np.diff(model.mean_s(rows * np.linspace(0.5, 2.0, 1501))) / (1e-3 * rows)
     assert float(model.slope_s(rows)) == pytest.approx(float(steps_s.mean()), abs=1e-12)
-    assert float(model.slope_s(1.001 * rows)) == pytest.approx(float(steps_s.mean()), rel=2e-3)
+    # It does not jump: where a bend enters the range, it changes a few times as fast as the rows.
+    assert float(model.slope_s(1.001 * rows)) == pytest.approx(float(steps_s.mean()), rel=5e-3)
     assert steps_s.min() > -1e-7
 
 
