@@ -90,7 +90,7 @@ def run_without_batches(description: str | None) -> str:
 
 
 def alike_in_one(notes: Iterable[str]) -> list[str]:
-    """Notes, of those that say the same of several runs of a query one.
+    """Notes, with one for all that say the same of several runs of a query.
 
     >>> alike_in_one([f"query a, run {number} of 5: left out" for number in (1, 2, 3, 5)])
     ['query a, runs 1, 2, 3 and 5 of 5: left out']

@@ -288,7 +288,8 @@ def notes(plan: StreamAnswer) -> tuple[str, ...]:
     above = CAUTIONS | OF_GROWTH
     plan_notes = all_words(finding for finding in plan.findings if finding.code not in above)
     texts = dict.fromkeys((*plan_notes, *prediction_notes(plan.prediction)))
-    return tuple(text for text in texts if text not in cautions(plan))
+    shown_above = cautions(plan)
+    return tuple(text for text in texts if text not in shown_above)
 
 
 def rejection_rows(plan: StreamAnswer) -> list[tuple[str, str, str]]:

@@ -148,7 +148,7 @@ def _without_short_starts(runs: Sequence[QueryRun], notes: list[str]) -> list[Qu
     kept_runs = []
     for run in runs:
         is_short_start = _is_short(run) and run.began_in_fresh_jvm
-        if is_short_start and any(_has_same_setting(run, other) for other in longer):
+        if is_short_start and any(_has_same_setting(run, long_run) for long_run in longer):
             notes.append(
                 f"query {run.numbered_label}: left out, its {len(run.batches)} batches at the "
                 "start of an application are too few to tell the warm-up from the rest, and a "
@@ -164,9 +164,9 @@ def _is_short(run: QueryRun) -> bool:
     return num_batches < LEAST_BATCHES_TO_CUT.value
 
 
-def _has_same_setting(run: QueryRun, other: QueryRun) -> bool:
-    rows = [np.mean([batch.num_rows for batch in of_run.batches]) for of_run in (run, other)]
-    return run.configuration == other.configuration and not is_spread(np.array(rows))
+def _has_same_setting(run: QueryRun, long_run: QueryRun) -> bool:
+    rows = [np.mean([batch.num_rows for batch in of_run.batches]) for of_run in (run, long_run)]
+    return run.configuration == long_run.configuration and not is_spread(np.array(rows))
 
 
 def listed(names: Iterable[str]) -> str:
@@ -355,7 +355,7 @@ def same_stages(runs: Sequence[QueryRun], notes: list[str]) -> list[QueryRun]:
             for batch, of_batch in zip(run.batches, of_run, strict=True)
             if of_batch == signature
         )
-        others_s = [
+        left_out_s = [
             batch.duration_s
             for batch, of_batch in zip(run.batches, of_run, strict=True)
             if of_batch != signature
@@ -369,10 +369,10 @@ def same_stages(runs: Sequence[QueryRun], notes: list[str]) -> list[QueryRun]:
                 f"{len(batches)} of {len(run.batches)} the most frequent ones"
             )
             continue
-        if others_s:
+        if left_out_s:
             notes.append(f"query {run.numbered_label}: {other_shapes(run.batches, signature)}")
-            others = len(others_s), float(np.mean(others_s))
-            run = replace(run, num_cut=run.num_cut + len(others_s), others=others)
+            left_out = len(left_out_s), float(np.mean(left_out_s))
+            run = replace(run, num_cut=run.num_cut + len(left_out_s), left_out=left_out)
         kept_runs.append(replace(run, batches=batches))
     kept_runs = _with_common_levels(kept_runs)
     if other_labels:

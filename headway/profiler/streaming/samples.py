@@ -215,7 +215,7 @@ class QueryRun:
     mean rows and bytes of a file of its source, ``written_files`` the mean number of files that the
     actions of a batch wrote. ``empty`` is what is known of its batches without rows.
     ``concurrent_batches`` are those of all queries of its application that ran while its own did;
-    None if no other ran. ``others`` are the number and the mean duration of the batches that had
+    None if no other ran. ``left_out`` are the number and the mean duration of the batches that had
     other stages and were taken out; None without any. ``number_text`` says which run of its query
     it is, if the log has several.
     """
@@ -241,7 +241,7 @@ class QueryRun:
     early: tuple[EarlyBatch, ...] = ()
     without_rows: tuple[BatchSample, ...] = ()
     concurrent_batches: float | None = None
-    others: tuple[int, float] | None = None
+    left_out: tuple[int, float] | None = None
     first: BatchSample | None = None
     executor_wait_s: float = 0.0
     has_changing_load: bool = False

@@ -162,7 +162,7 @@ def _less_sure(fit: DurationFit, runs: Sequence[QueryRun], notes: list[str]) -> 
 def _setting(run: QueryRun, modelled_s: float) -> ObservedSetting:
     rows = [float(batch.num_rows) for batch in run.batches]
     durations_s = np.array([batch.duration_s for batch in run.batches])
-    num_others, others_mean_s = run.others or (None, None)
+    num_left_out, left_out_mean_s = run.left_out or (None, None)
     return ObservedSetting(
         query_id=run.query_id,
         query_name=run.query_name,
@@ -179,8 +179,8 @@ def _setting(run: QueryRun, modelled_s: float) -> ObservedSetting:
         updated_rows=observations.mean_updated_rows(run.batches),
         written_files_per_batch=run.written_files,
         concurrent_batches=run.concurrent_batches,
-        other_batches=num_others,
-        other_batch_mean_s=others_mean_s,
+        other_batches=num_left_out,
+        other_batch_mean_s=left_out_mean_s,
     )
 
 
@@ -188,11 +188,11 @@ def _concurrency_notes(runs: Sequence[QueryRun]) -> Iterator[str]:
     """Runs beside which other queries of the application ran."""
     for run in runs:
         if run.concurrent_batches is not None:
-            others = run.concurrent_batches - 1.0
+            num_beside = run.concurrent_batches - 1.0
             yield (
                 f"query {run.numbered_label}: while its batches ran, so did batches of other "
-                f"queries of its application ({others:.2g} on average): its durations include what "
-                "these took of the slots, and so do predictions"
+                f"queries of its application ({num_beside:.2g} on average): its durations include "
+                "what these took of the slots, and so do predictions"
             )
 
 
